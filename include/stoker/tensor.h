@@ -3,8 +3,8 @@
  *     float numbers[6] = {1, 2, 3, 4, 5, 6};
  *     stk_tensor *a = NULL, *row = NULL;
  *     stk_tensor_from(STK_F32, 2, (int64_t[]){2, 3}, numbers, &a, NULL);
- *     stk_tensor_slice(a, (int64_t[]){1, 0}, (int64_t[]){1, 3}, &row, NULL);   // second row, no
- * copy printf("%g\n", ((const float *)row->data)[0]);                           // 4
+ *     stk_tensor_slice(a, (int64_t[]){1, 0}, (int64_t[]){1, 3}, &row, NULL); // row 1, no copy
+ *     printf("%g\n", ((const float *)row->data)[0]);                         // 4
  *     stk_tensor_release(row);
  *     stk_tensor_release(a);
  *

@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *const status_names[] = {
+#define STK_STATUS(name, number, text) [number] = text,
+#include "stoker/status.def"
+};
+
 const char *stk_status_name(stk_status status)
 {
-    switch (status) {
-#define STK_STATUS(name, number, text)                                                             \
-    case STK_##name: return text;                                                                  \
-        #include "stoker/status.def"
-    }
-    return "unknown status";
+    size_t number = (size_t)status;
+    return number < sizeof status_names / sizeof *status_names ? status_names[number]
+                                                               : "unknown status";
 }
 
 stk_status stk_fail(stk_error *err, stk_status code, const char *format, ...)
