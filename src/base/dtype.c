@@ -66,6 +66,21 @@ uint16_t stk_f32_to_f16(float f)
     return (uint16_t)(sign | (rest - ((127u - 15u) << 23)) >> 13);
 }
 
+/* Through a float that keeps the lost bits sticky in its last bit ("round to odd"): rounding that
+ * again to half gives what a single rounding would. */
+uint16_t stk_f64_to_f16(double v)
+{
+    float f = (float)v;
+    if ((double)f != v && v == v) {
+        uint32_t bits;
+        memcpy(&bits, &f, 4);
+        if (fabs((double)f) > fabs(v)) bits--;
+        bits |= 1u;
+        memcpy(&f, &bits, 4);
+    }
+    return stk_f32_to_f16(f);
+}
+
 #define LOAD(type) (*(const type *)at)
 double stk_load_f64(stk_dtype dtype, const void *at)
 {
@@ -143,7 +158,7 @@ void stk_store_f64(stk_dtype dtype, void *at, double v)
     switch (dtype) {
     case STK_F32: STORE(float, v); break;
     case STK_F64: STORE(double, v); break;
-    case STK_F16: STORE(uint16_t, stk_f32_to_f16((float)v)); break;
+    case STK_F16: STORE(uint16_t, stk_f64_to_f16(v)); break;
     case STK_BF16: STORE(uint16_t, stk_f32_to_bf16((float)v)); break;
     case STK_BOOL: STORE(uint8_t, v != 0); break;
     default: stk_store_i64(dtype, at, saturate(dtype, v)); break;

@@ -29,6 +29,7 @@ static inline uint16_t stk_f32_to_bf16(float f)
 }
 float stk_f16_to_f32(uint16_t h);
 uint16_t stk_f32_to_f16(float f);
+uint16_t stk_f64_to_f16(double v); /* one rounding, as if straight from double */
 
 /* One element as a double, and back (float -> integer truncates and saturates, NaN -> 0). */
 double stk_load_f64(stk_dtype dtype, const void *at);

@@ -30,6 +30,6 @@ bool stk_shape_broadcast(const stk_shape *a, const stk_shape *b, stk_shape *out)
 char *stk_shape_text(const stk_shape *s, char *text, size_t size);
 /* Two rotating static-free helpers for messages: STK_SHAPE_TEXT(&s) lives until the end of the full
  * expression's block. */
-#define STK_SHAPE_TEXT(s) stk_shape_text((s), (char[128]){0}, 128)
+#define STK_SHAPE_TEXT(s) stk_shape_text((s), (char[192]){0}, 192)
 
 #endif
