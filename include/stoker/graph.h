@@ -1,0 +1,197 @@
+/* graph.h - build a computation, differentiate it, compile it into a program, run it.
+ *
+ *     stk_graph *g = NULL;
+ *     stk_graph_new(&g, NULL);
+ *     stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){32, 4});
+ *     stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){4, 1});
+ *     stk_val loss = stk_g_mean_all(g, stk_g_square(g, stk_g_matmul(g, x, w)));
+ *     stk_val dw;
+ *     stk_g_gradients(g, loss, 1, &w, &dw);
+ *     stk_g_assign(g, w, stk_g_sub(g, w, stk_g_mul(g, dw, stk_g_scalar(g, STK_F32, 0.1))));
+ *     stk_g_output(g, "loss", loss);
+ *
+ *     stk_program *p = NULL;
+ *     stk_error err;
+ *     if (stk_program_new(g, NULL, &p, &err) != STK_OK) puts(err.message);   // reports builder errors too
+ *     // stk_program_feed(p, "x", tensor, &err); stk_program_run(p, 1, &err); stk_program_read(p, "loss", ...)
+ *     stk_program_release(p);
+ *     stk_graph_release(g);
+ *
+ * Builders return a value id. After the first mistake they return 0, pass 0 through, and the graph keeps
+ * the message; stk_graph_status or stk_program_new reports it. So a model is written without a check per
+ * line and nothing is lost. A graph belongs to one thread; a program may be moved between threads but is run by one
+ * at a time. */
+#ifndef STOKER_GRAPH_H
+#define STOKER_GRAPH_H
+
+#include "device.h"
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct stk_graph stk_graph;
+typedef int32_t stk_val; /* a tensor in the graph; 0 = none */
+
+typedef enum stk_op {
+#define STK_OP(NAME, name, min_in, max_in, outputs, attributes, doc) STK_OP_##NAME,
+#include "ops.def"
+#define STK_EW(NAME, name, arity, result, doc) STK_OP_##NAME,
+#include "elementwise.def"
+    STK_OP_COUNT
+} stk_op;
+
+STK_API const char *stk_op_name(stk_op op);
+STK_API bool stk_op_parse(const char *name, stk_op *out);
+
+/* ---- graphs ---------------------------------------------------------------------------------- */
+STK_API STK_MUST_USE stk_status stk_graph_new(stk_graph **out, stk_error *err);
+STK_API void stk_graph_release(stk_graph *g);
+STK_API stk_status stk_graph_status(const stk_graph *g, stk_error *err); /* first mistake, or OK */
+STK_API stk_dtype stk_g_dtype(const stk_graph *g, stk_val v);
+STK_API int32_t stk_g_rank(const stk_graph *g, stk_val v);
+STK_API int64_t stk_g_dim(const stk_graph *g, stk_val v, int32_t axis); /* negative counts from the end */
+/* Text of the graph, one node a line. Free it with stk_text_free. */
+STK_API STK_MUST_USE stk_status stk_graph_dump(const stk_graph *g, char **out, stk_error *err);
+STK_API void stk_text_free(char *text);
+
+/* ---- leaves, outputs, effects ------------------------------------------------------------------- */
+STK_API stk_val stk_g_input(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank,
+                            const int64_t *shape);
+STK_API stk_val stk_g_variable(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank,
+                               const int64_t *shape);
+STK_API stk_val stk_g_const(stk_graph *g, stk_tensor *tensor); /* keeps a handle */
+STK_API stk_val stk_g_scalar(stk_graph *g, stk_dtype dtype, double value);
+STK_API stk_val stk_g_fill(stk_graph *g, stk_dtype dtype, int32_t rank, const int64_t *shape,
+                           double value);
+STK_API stk_val stk_g_zeros_like(stk_graph *g, stk_val x);
+STK_API stk_val stk_g_step(stk_graph *g);
+STK_API stk_val stk_g_iota(stk_graph *g, stk_dtype dtype, int32_t rank, const int64_t *shape,
+                           int32_t axis);
+STK_API void stk_g_output(stk_graph *g, const char *name, stk_val v);
+STK_API stk_val stk_g_assign(stk_graph *g, stk_val variable, stk_val value);
+
+/* Adds nodes that compute d(sum of y)/d(x[i]) into dx[i] (0 where y does not depend on x[i]). The result is
+ * ordinary graph, so it can be differentiated again. */
+STK_API void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_val *dx);
+
+/* ---- the general door (what a tracer uses); the named builders below are thin over it ---------------- */
+typedef struct stk_attrs {
+    const int64_t *ints; /* in the order that ops.def names them; lists are flattened */
+    int32_t nints;
+    const double *reals;
+    int32_t nreals;
+    stk_graph *const *subs; /* bodies of control flow; the graph copies them */
+    int32_t nsubs;
+} stk_attrs;
+/* First output; further ones are the ids that follow it. */
+STK_API stk_val stk_g_apply(stk_graph *g, stk_op op, int32_t nin, const stk_val *in,
+                            const stk_attrs *attrs);
+
+/* ---- elementwise, with numpy broadcasting; operands of one dtype: stk_g_exp(g, x), stk_g_add(g, a, b),
+ *      stk_g_select(g, condition, a, b) ... one per row of elementwise.def ------------------------------ */
+#define STK_EW_ARGS_1 stk_val x
+#define STK_EW_ARGS_2 stk_val a, stk_val b
+#define STK_EW_ARGS_3 stk_val a, stk_val b, stk_val c
+#define STK_EW(NAME, name, arity, result, doc)                                                     \
+    STK_API stk_val stk_g_##name(stk_graph *g, STK_EW_ARGS_##arity);
+#define STK_EW_CAST(NAME, name, arity, result, doc)
+#include "elementwise.def"
+STK_API stk_val stk_g_cast(stk_graph *g, stk_val x, stk_dtype dtype);
+
+/* ---- shape -------------------------------------------------------------------------------------------- */
+STK_API stk_val stk_g_reshape(stk_graph *g, stk_val x, int32_t rank, const int64_t *shape); /* one -1 */
+STK_API stk_val stk_g_transpose(stk_graph *g, stk_val x, const int32_t *perm); /* NULL: reverse axes */
+STK_API stk_val stk_g_broadcast(stk_graph *g, stk_val x, int32_t rank, const int64_t *shape);
+STK_API stk_val stk_g_expand_dims(stk_graph *g, stk_val x, int32_t axis);
+STK_API stk_val stk_g_squeeze(stk_graph *g, stk_val x, int32_t axis);
+/* size[i] elements from start[i] in steps of step[i] (NULL: 1; negative: backwards). */
+STK_API stk_val stk_g_slice(stk_graph *g, stk_val x, const int64_t *start, const int64_t *size,
+                            const int64_t *step);
+STK_API stk_val stk_g_slice_axis(stk_graph *g, stk_val x, int32_t axis, int64_t start, int64_t size);
+STK_API stk_val stk_g_reverse(stk_graph *g, stk_val x, int32_t axis);
+STK_API stk_val stk_g_pad(stk_graph *g, stk_val x, const int64_t *low, const int64_t *high,
+                          double value);
+STK_API stk_val stk_g_concat(stk_graph *g, int32_t n, const stk_val *x, int32_t axis);
+STK_API stk_val stk_g_stack(stk_graph *g, int32_t n, const stk_val *x, int32_t axis);
+STK_API void stk_g_split(stk_graph *g, stk_val x, int32_t axis, int32_t n, stk_val *parts);
+STK_API stk_val stk_g_tile(stk_graph *g, stk_val x, const int64_t *times);
+
+/* ---- reductions: axes as a list (negative counts from the end); n = 0 means all axes ----------------------- */
+STK_API stk_val stk_g_sum(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_mean(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_reduce_prod(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_reduce_max(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_reduce_min(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_any(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_all(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_argmax(stk_graph *g, stk_val x, int32_t axis); /* int64 */
+STK_API stk_val stk_g_argmin(stk_graph *g, stk_val x, int32_t axis);
+STK_API stk_val stk_g_logsumexp(stk_graph *g, stk_val x, int32_t axis, bool keep);
+STK_API stk_val stk_g_sum_all(stk_graph *g, stk_val x);
+STK_API stk_val stk_g_mean_all(stk_graph *g, stk_val x);
+
+/* ---- linear algebra ------------------------------------------------------------------------------------------ */
+STK_API stk_val stk_g_matmul(stk_graph *g, stk_val a, stk_val b);
+STK_API stk_val stk_g_matmul_t(stk_graph *g, stk_val a, stk_val b, bool ta, bool tb);
+
+/* ---- variables ------------------------------------------------------------------------------------------------
+ * A store holds the variables of one or several programs, by name. */
+typedef struct stk_store stk_store;
+STK_API STK_MUST_USE stk_status stk_store_new(stk_device *device, stk_store **out, stk_error *err);
+STK_API stk_store *stk_store_retain(stk_store *s);
+STK_API void stk_store_release(stk_store *s);
+STK_API int32_t stk_store_count(const stk_store *s);
+STK_API const char *stk_store_name(const stk_store *s, int32_t index);
+/* Creates the variable when it is new; shape and dtype must fit when it is not. Copies the tensor. */
+STK_API STK_MUST_USE stk_status stk_store_set(stk_store *s, const char *name, const stk_tensor *t,
+                                              stk_error *err);
+STK_API STK_MUST_USE stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy,
+                                              stk_error *err);
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+typedef struct stk_program stk_program;
+
+typedef struct stk_program_options {
+    stk_device *device;  /* NULL: cpu:0, one per process */
+    stk_store *store;    /* NULL: a new one */
+    int32_t threads;     /* at most this many; 0 = all of the device */
+    bool deterministic;  /* kernels by table instead of by timing: same bits on every machine of one ISA */
+    bool no_fuse;        /* every node its own launch: for tests and for reading profiles */
+    bool ref;            /* reference kernels only */
+} stk_program_options;
+STK_API stk_program_options stk_program_options_defaults(void);
+
+/* Compiles a copy of g; g may be released afterwards. */
+STK_API STK_MUST_USE stk_status stk_program_new(const stk_graph *g, const stk_program_options *options,
+                                                stk_program **out, stk_error *err);
+STK_API void stk_program_release(stk_program *p);
+STK_API stk_store *stk_program_store(stk_program *p); /* borrowed */
+
+/* Binds a tensor to an input until the next feed. A dense tensor of the right dtype is used in place (the
+ * program keeps a handle); others are converted once, here. */
+STK_API STK_MUST_USE stk_status stk_program_feed(stk_program *p, const char *input, stk_tensor *t,
+                                                 stk_error *err);
+/* Runs the whole program `times` times. */
+STK_API STK_MUST_USE stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err);
+/* A copy of an output of the last run. */
+STK_API STK_MUST_USE stk_status stk_program_read(stk_program *p, const char *output, stk_tensor **copy,
+                                                 stk_error *err);
+STK_API void stk_program_set_step(stk_program *p, int64_t step);
+STK_API int64_t stk_program_step(const stk_program *p);
+
+typedef struct stk_program_stats {
+    int32_t nodes, launches, regions; /* graph nodes; kernel launches; parallel regions */
+    int64_t arena_bytes, constant_bytes, variable_bytes;
+    double flops, bytes; /* of one run */
+    double build_ms, election_ms;
+} stk_program_stats;
+STK_API void stk_program_describe(const stk_program *p, stk_program_stats *out);
+/* A table of the launches: kernel, implementation, shape, threads. Free with stk_text_free. */
+STK_API STK_MUST_USE stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

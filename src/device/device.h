@@ -1,0 +1,79 @@
+/* device.h - the device contract: memory, kernel implementations, launches, a queue.
+ *
+ * A device knows no graph. The graph asks which implementations exist for a kernel id and a problem,
+ * elects one, and hands the device an array of prepared launches. Device addresses are opaque
+ * `void *` that allow byte offsets (on the CPU they are plain pointers).
+ *
+ * A launch covers `units` (rows, images, elements) cut into `parts` that depend on the shape only, never on the number
+ * of threads: threads change who computes a part, not what is computed, so results have the same bits for any
+ * thread count. */
+#ifndef STK_DEVICE_DEVICE_H
+#define STK_DEVICE_DEVICE_H
+
+#include "base/status.h"
+#include "device/kernels.h"
+#include "stoker/device.h"
+
+typedef struct stk_launch stk_launch;
+typedef struct stk_impl stk_impl;
+
+struct stk_launch {
+    /* Hot: what the loop reads. */
+    void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
+    void **arg;         /* device addresses: inputs, then outputs (per segment for chains) */
+    const void *params; /* the kernel id's problem struct */
+    void *scratch;      /* impl->scratch() bytes, alive during this launch only */
+    void *state;        /* made by impl->prepare */
+    int64_t units;
+    int32_t parts;   /* units are cut into this many equal ranges */
+    int32_t threads; /* how many threads pay off here */
+    bool follows;    /* runs part by part behind the launch before it, in the same parallel region */
+    /* Cold: for election, reports and errors. */
+    int32_t kernel; /* stk_kernel */
+    int32_t args;
+    const stk_impl *impl;
+    const char *label; /* op name for the trace */
+    double flops, bytes;
+};
+
+/* One implementation of one kernel id on one device. Optional slots may be NULL; the default is named. */
+struct stk_impl {
+    const char *name; /* "avx2", "onednn", "ref": shown in profiles and used by STOKER_KERNEL=op:name */
+    int32_t kernel;   /* stk_kernel */
+    int32_t rank;     /* deterministic mode takes the supported one with the lowest rank; ref is 100 */
+    bool (*supports)(const void *params);                       /* (optional) default: yes */
+    int64_t (*units)(const void *params);                       /* (optional) default: 1 */
+    int64_t (*grain)(const void *params);                       /* (optional) fewest units worth a part: 1 */
+    int64_t (*scratch)(const void *params, int32_t parts);      /* (optional) bytes; default: 0 */
+    stk_status (*prepare)(stk_launch *launch, stk_error *err);  /* (optional) fills state */
+    void (*discard)(stk_launch *launch);                        /* (optional) frees state */
+    void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
+    /* (optional) runs once after all parts, e.g. to add partial sums in a fixed order */
+    void (*finish)(const stk_launch *launch);
+};
+
+typedef struct stk_device_vt {
+    void (*describe)(stk_device *d, stk_device_report *out);
+    void *(*alloc)(stk_device *d, size_t bytes); /* zeroed; NULL when out of memory */
+    void (*free)(stk_device *d, void *address, size_t bytes);
+    stk_status (*upload)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
+    stk_status (*download)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
+    stk_status (*copy)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
+    /* Implementations of a kernel id, best guess first, ref last; count in *n. */
+    const stk_impl *const *(*impls)(stk_device *d, stk_kernel kernel, int32_t *n);
+    /* Queues the launches in order. Returns when they are queued (CPU: done). */
+    stk_status (*run)(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err);
+    stk_status (*wait)(stk_device *d, stk_error *err); /* until the queue is empty */
+    bool shares_memory; /* host pointers are device addresses */
+    void (*release)(stk_device *d);
+} stk_device_vt;
+
+struct stk_device {
+    const stk_device_vt *vt;
+    int32_t refs; /* atomic */
+};
+
+/* The CPU with its own compute pool; threads 0 = all the process may use. */
+stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err);
+
+#endif

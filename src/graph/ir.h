@@ -1,0 +1,88 @@
+/* ir.h - the graph inside: nodes and values in the order they were built, which is always a topological
+ * order. Passes never edit a graph: they read one and build the next (rewrite.h). */
+#ifndef STK_GRAPH_IR_H
+#define STK_GRAPH_IR_H
+
+#include "base/dtype.h"
+#include "base/memory.h"
+#include "base/shape.h"
+#include "stoker/graph.h"
+
+typedef struct stk_type {
+    stk_dtype dtype;
+    stk_shape shape;
+} stk_type;
+
+static inline bool stk_type_equal(const stk_type *a, const stk_type *b)
+{
+    return a->dtype == b->dtype && stk_shape_equal(&a->shape, &b->shape);
+}
+static inline int64_t stk_type_bytes(const stk_type *t)
+{
+    return stk_shape_count(&t->shape) * stk_dtype_size(t->dtype);
+}
+char *stk_type_text(const stk_type *t, char *text, size_t size); /* "float32[2,3]" */
+#define STK_TYPE_TEXT(t) stk_type_text((t), (char[160]){0}, 160)
+
+/* Everything of a node lives in its graph's arena. */
+typedef struct stk_node {
+    int16_t op; /* stk_op */
+    int16_t nout;
+    int32_t nin;
+    stk_val *in;
+    stk_val out; /* first output; the others follow */
+    int32_t nints, nreals, nsubs;
+    int64_t *ints;
+    double *reals;
+    stk_graph **subs;   /* owned */
+    stk_tensor *tensor; /* CONST: owned handle */
+    const char *name;   /* INPUT, VARIABLE */
+} stk_node;
+
+typedef struct stk_value {
+    stk_type type;
+    int32_t node;  /* index of the producing node */
+    int32_t index; /* which of its outputs */
+} stk_value;
+
+typedef struct stk_output {
+    const char *name;
+    stk_val val;
+} stk_output;
+
+struct stk_graph {
+    stk_arena arena;
+    stk_node *nodes;
+    int64_t nnodes, cap_nodes;
+    stk_value *values; /* values[0] is "none" */
+    int64_t nvalues, cap_values;
+    stk_output *outputs;
+    int64_t noutputs, cap_outputs;
+    int64_t next_stream; /* numbers random ops, so that two of them never share bits */
+    stk_error error;     /* first mistake of a builder; code OK while there is none */
+};
+
+static inline const stk_node *stk_node_of(const stk_graph *g, stk_val v)
+{
+    return &g->nodes[g->values[v].node];
+}
+static inline const stk_type *stk_type_of(const stk_graph *g, stk_val v)
+{
+    return &g->values[v].type;
+}
+static inline bool stk_graph_ok(const stk_graph *g) { return g && g->error.code == STK_OK; }
+static inline bool stk_val_ok(const stk_graph *g, stk_val v) { return v > 0 && v < g->nvalues; }
+
+/* Records a builder's mistake (the first one counts) and returns 0 for the builder to return. */
+stk_val stk_g_fail(stk_graph *g, stk_status code, const char *format, ...) STK_PRINTF(3, 4);
+
+/* A leaf or any node with a name and tensor; `like` holds op, attributes, name, tensor, subs (copied). */
+stk_val stk_g_add_node(stk_graph *g, const stk_node *like, const stk_val *in);
+
+/* Value of a CONST whose elements are all equal (any rank): true and *value. */
+bool stk_g_splat(const stk_graph *g, stk_val v, double *value);
+
+/* axis in -rank..rank-1 -> 0..rank-1; on a bad one records the mistake and returns -1. */
+int32_t stk_g_axis(stk_graph *g, const char *who, stk_val x, int32_t axis);
+
+#endif
