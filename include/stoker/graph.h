@@ -96,7 +96,7 @@ STK_API stk_val stk_g_apply(stk_graph *g, stk_op op, int32_t nin, const stk_val 
 #define STK_EW_ARGS_3 stk_val a, stk_val b, stk_val c
 #define STK_EW(NAME, name, arity, result, doc)                                                     \
     STK_API stk_val stk_g_##name(stk_graph *g, STK_EW_ARGS_##arity);
-#define STK_EW_CAST(NAME, name, arity, result, doc)
+#define STK_EW_TYPED(NAME, name, arity, result, doc)
 #include "elementwise.def"
 STK_API stk_val stk_g_cast(stk_graph *g, stk_val x, stk_dtype dtype);
 

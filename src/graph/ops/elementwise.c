@@ -218,7 +218,7 @@ OP(CAST, cast, infer_cast, 0,
     {                                                                                              \
         return stk_g_apply(g, STK_OP_##NAME, arity, VALS_##arity, NULL);                           \
     }
-#define STK_EW_CAST(NAME, name, arity, result, doc)
+#define STK_EW_TYPED(NAME, name, arity, result, doc)
 #include "stoker/elementwise.def"
 
 stk_val stk_g_cast(stk_graph *g, stk_val x, stk_dtype dtype)

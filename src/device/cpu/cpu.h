@@ -1,0 +1,25 @@
+/* cpu.h - the CPU device inside: its pool, its implementations. */
+#ifndef STK_DEVICE_CPU_CPU_H
+#define STK_DEVICE_CPU_CPU_H
+
+#include "base/pool.h"
+#include "device/device.h"
+
+typedef struct stk_cpu {
+    stk_device device;
+    stk_pool *pool;
+    int32_t threads;
+    double fork_join_ns;
+} stk_cpu;
+
+#define STK_IMPL(name) extern const stk_impl stk_impl_##name;
+#include "device/cpu/impls.def"
+
+/* The half-open range of units of one part. */
+static inline void stk_part_range(int64_t units, int32_t parts, int32_t part, int64_t *lo, int64_t *hi)
+{
+    *lo = units * part / parts;
+    *hi = units * (part + 1) / parts;
+}
+
+#endif

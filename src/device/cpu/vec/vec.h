@@ -1,0 +1,38 @@
+/* vec.h - kernels that are built once per instruction set, and how one set is chosen.
+ *
+ * Every .c file of this folder is compiled for each ISA (base, avx2, avx512; elsewhere base only) with STK_ISA
+ * defined. It holds plain C loops that the compiler turns into that ISA's vectors, and exports one table
+ * named with STK_VEC(): `const stk_vec_ew STK_VEC(stk_vec_ew) = {...}` becomes stk_vec_ew__avx2. There is no #ifdef ISA in a kernel:
+ * what differs (register width, count of accumulators) comes from the constants below. */
+#ifndef STK_DEVICE_CPU_VEC_VEC_H
+#define STK_DEVICE_CPU_VEC_VEC_H
+
+#include "device/kernels.h"
+
+#define STK_VEC_PASTE(name, isa) name##__##isa
+#define STK_VEC_NAME(name, isa)  STK_VEC_PASTE(name, isa)
+#define STK_VEC(name)            STK_VEC_NAME(name, STK_ISA)
+
+/* Floats in one register, and registers to plan for. */
+#if defined(__AVX512F__)
+enum { STK_VF = 16, STK_VREGS = 32 };
+#elif defined(__AVX__)
+enum { STK_VF = 8, STK_VREGS = 16 };
+#elif defined(__aarch64__)
+enum { STK_VF = 4, STK_VREGS = 32 };
+#else
+enum { STK_VF = 4, STK_VREGS = 16 };
+#endif
+
+/* One table per family; each family's header says what is in it. */
+typedef struct stk_vec {
+    const char *name;
+    const struct stk_vec_ew *ew;         /* elementwise.h */
+    const struct stk_vec_reduce *reduce; /* reduce.h */
+    const struct stk_vec_gemm *gemm;     /* gemm.h */
+} stk_vec;
+
+/* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
+const stk_vec *stk_vec_get(void);
+
+#endif
