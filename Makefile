@@ -1,28 +1,75 @@
-# Front door. The build itself is CMakeLists.txt; `make help` says what there is.
-JOBS  ?= $(shell nproc)
-BUILD ?= build
+# Front door; `make help` says what there is. The build itself is CMakeLists.txt.
+JOBS        ?= $(shell nproc)
+BUILD       ?= build
+PREFIX      ?= /usr/local
 CMAKE_FLAGS ?=
+CTEST_FLAGS ?=
+ROWS        ?=
+RUN         :=
 
-# A sanitizer run has a build of its own, so that it and the fast one do not undo each other.
-ifdef SAN
-BUILD := build-san
+# A sanitizer run has a build folder of its own, so that it and the fast one leave each other alone.
+ifeq ($(SAN),1)
+BUILD       := $(BUILD)-san
 CMAKE_FLAGS += -DSTOKER_SANITIZE=address,undefined
 endif
-ifdef TSAN
-BUILD := build-tsan
+# ThreadSanitizer: only tests labelled `threaded` (by name, see STK_THREADED in CMakeLists.txt).
+# It cannot live with some kernels' address randomisation, so that is off where it may be.
+ifeq ($(TSAN),1)
+BUILD       := $(BUILD)-tsan
 CMAKE_FLAGS += -DSTOKER_SANITIZE=thread
 CTEST_FLAGS += -L threaded
+RUN         := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 endif
 
-.PHONY: build test clean help
-build: $(BUILD)/build.ninja
+.DEFAULT_GOAL := build
+.PHONY: build demo test bench check format fuzz install clean help setup setup-check
+
+help:
+	@echo 'make                 build libstoker, the stoker command, tests and examples into build/'
+	@echo 'make demo            build and run the examples'
+	@echo 'make test            build and run all tests'
+	@echo 'make test SAN=1      the same under AddressSanitizer and UBSan    (build-san/)'
+	@echo 'make test TSAN=1     the threaded tests under ThreadSanitizer     (build-tsan/)'
+	@echo 'make bench           measure against the peers; ROWS=tiny_step,cnn_step picks some'
+	@echo 'make check           format, include order, file size, symbols, static analysis'
+	@echo 'make format          bring all C files into the one format'
+	@echo 'make fuzz            fuzz every parser for a short while'
+	@echo 'make install         into PREFIX (/usr/local)'
+	@echo 'make clean           remove all build folders'
+	@echo 'Settings: JOBS, BUILD, PREFIX, CMAKE_FLAGS, CTEST_FLAGS; STOKER_SETUP=off installs nothing'
+
+setup:
+	@tools/setup build
+
+setup-check:
+	@tools/setup build check
+
+# Configured once, and again when the flags change; ninja itself sees changes of CMakeLists.txt.
+build: setup
+	@if ! [ -f $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.flags 2>/dev/null)" != "$(strip $(CMAKE_FLAGS))" ]; then \
+	    cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) && echo '$(strip $(CMAKE_FLAGS))' >$(BUILD)/.flags; fi
 	@ninja -C $(BUILD) -j $(JOBS)
 
-$(BUILD)/build.ninja:
-	@cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS)
+demo: build
+	@tools/demo $(BUILD)
 
 test: build
-	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
+	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
+
+bench: build
+	@bench/run --build $(BUILD) $(if $(ROWS),--rows $(ROWS))
+
+check: setup-check build
+	@tools/check --build $(BUILD)
+
+format: setup-check
+	@git ls-files -co --exclude-standard -- '*.c' '*.h' | xargs clang-format-14 -i
+
+fuzz:
+	@tools/fuzz
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
 	@rm -rf build build-*
