@@ -30,6 +30,8 @@ THING(A, 0, "same text, with a comma")
 THING(B, 1, "same text, with a comma")
 #undef THING
 """,
+    "include/stoker/status.def": 'STK_STATUS(OK, 0, "ok")\n',
+    "doc/errors.md": "| `STK_OK` | 0 | ok | Fine. |\n",
     "src/base/thing.h": "int stk_thing_helper(void);\n",
     "src/base/thing.c": """#include "base/thing.h"
 
@@ -89,6 +91,7 @@ PLANTED = [
     ("include/stoker/bare.h", "/* bare.h - nothing shown. */\n", 1, "header-examples", "example"),
     ("include/stoker/thing.def", 'THING(A, 2, "x")\n', 1, "def-lists", "A stands in line 4"),
     ("include/stoker/thing.def", 'THING(C, 1, "x")\n', 1, "def-lists", "1 stands in line 5"),
+    ("include/stoker/status.def", 'STK_STATUS(ERR_NEW, 99, "new")\n', 1, "error-table", "ERR_NEW"),
     ("src/base/thing.c", "int   stk_ugly( void ){return 1;}\n", 1, "format", "make format"),
     ("src/graph/a.c", "int stk_f(void)\n{\n    int a[2] = {0, 0};\n    return a[2];\n}\n", 4,
      "cppcheck", "arrayIndexOutOfBounds"),
@@ -167,7 +170,7 @@ def main():
         place = f"{name}:{before.count(chr(10)) + line}: {kind}: "
         rules = [kind] if kind in tool_of else [
             "include-order", "file-size", "forbidden-calls", "unfinished", "machine-paths",
-            "header-examples", "def-lists"]
+            "header-examples", "def-lists", "error-table"]
         code, output = check(root, *rules)
         found = [row for row in output.splitlines() if row.startswith(place) and words in row]
         expect(code == 1 and len(found) == 1 and "; " in found[0], f"{place}{words}", output)
