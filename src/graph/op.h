@@ -59,6 +59,7 @@ enum {
     STK_OPF_NO_GRAD = 8,    /* gradient is zero by nature (comparisons, argmax, ...) */
     STK_OPF_CONTROL = 16,   /* executed by the program itself, has bodies */
     STK_OPF_LEAF = 32,
+    STK_OPF_WIDEN = 64,     /* half types are computed in float32: the compiler casts around it */
 };
 
 typedef struct stk_opdef {
