@@ -98,6 +98,8 @@ PLANTED = [
 ]
 
 SYMBOLS = [
+    ("src/base/thing.c", "int stk_x(void);\nint stk_y(void);\nint stk_y(void) { return stk_x(); }\n",
+     "stk_x is used but written nowhere"),
     ("src/base/thing.c", "int bare_name(void) { return 1; }\n", "bare_name is visible outside"),
     ("src/base/thing.c", '__attribute__((visibility("default"))) int stk_secret;\n',
      "stk_secret is exported but in no public header"),
