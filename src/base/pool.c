@@ -1,0 +1,346 @@
+/* Fork and join over mailboxes.
+ *
+ * Each worker has two cache lines of its own: `mail`, written by the caller (the job and a sequence
+ * number), and `reply`, written by the worker (the number of the last job done, and whether it
+ * sleeps). A region is: fill the mail of the workers that take part, do the caller's share, wait
+ * for their replies. No lock and no shared counter: four cache-line transfers per worker.
+ *
+ * Posting is a plain release store, so the caller does not wait for the line to arrive. A worker
+ * that falls asleep at just that moment could miss it; therefore the waiting caller looks at the
+ * `asleep` flag as well and wakes whoever has not replied. A missed wake-up is thus only late.
+ *
+ * Spinning is right while the processors are ours alone. When other programs want them, a spinning
+ * thread uses its time slice up and then misses the call for milliseconds, while a sleeping one is
+ * run at once. So each side watches the clock as it spins: a gap means that it was put aside, and
+ * it spins far less from then on, coming back slowly. */
+#define _GNU_SOURCE
+#include "base/pool.h"
+
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/float_env.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    SPIN_LONG = 20000, /* pauses before sleep, about 0.3 ms */
+    SPIN_SHORT = 50,   /* the same with more threads than processors, or strangers on them */
+    SPIN_REGAIN = 32,  /* patience won back by each wait */
+    SPIN_LOOK = 256,   /* pauses between looks at the clock */
+    SPIN_UNTIMED = 64, /* waits of the caller shorter than this are not worth a clock */
+    GAP_NS = 150000,   /* a look this late means that the thread was put aside */
+    MAX_THREADS = 1024
+};
+
+typedef struct mail {
+    stk_pool_function function; /* NULL = leave */
+    void *context;
+    int64_t first, last;
+    uint32_t number;        /* atomic: of this job; futex of the worker */
+    uint32_t caller_sleeps; /* atomic: the caller wants to be woken by the reply */
+} mail;
+
+typedef struct reply {
+    uint32_t number; /* atomic: of the last job done; futex of the caller */
+    uint32_t asleep; /* atomic */
+} reply;
+
+/* Each part starts a cache line and leaves the next one free, which is prefetched along with it. */
+typedef struct worker {
+    _Alignas(STK_ALIGN) mail mail;
+    _Alignas(STK_ALIGN) char gap[STK_ALIGN];
+    _Alignas(STK_ALIGN) reply reply;
+    _Alignas(STK_ALIGN) char gap2[STK_ALIGN];
+    _Alignas(STK_ALIGN) struct stk_pool *pool;
+    int32_t spins;  /* the worker's own patience */
+    int32_t thread; /* 1.. */
+    uint32_t posted;
+    pthread_t handle;
+} worker;
+
+struct stk_pool {
+    int32_t threads;
+    int32_t most_spins;
+    int32_t spins;   /* the caller's patience; written under `busy` */
+    uint32_t forks;  /* value of `forks` when the threads were made */
+    worker *workers; /* workers[0] is thread 1 */
+    int32_t started;
+    _Alignas(STK_ALIGN) uint32_t busy; /* atomic: a run is going on */
+    stk_pool_stats stats;              /* relaxed: written under `busy`, read at any time */
+};
+
+#define LOCAL static __thread __attribute__((tls_model("initial-exec")))
+LOCAL const stk_pool *inside_pool; /* the pool whose region this thread is in */
+LOCAL int32_t inside_thread;
+
+/* One writer at a time (inline_runs may miss a count when strangers collide): no locked add. */
+#define BUMP(counter, by)                                                                          \
+    __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + (by),             \
+                     __ATOMIC_RELAXED)
+
+/* The threads of a pool do not live on in a forked child; there it becomes a plain loop. */
+static uint32_t forks;
+static void count_fork(void) { __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED); }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void futex_wait(uint32_t *word, uint32_t while_it_is)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_it_is, NULL, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Spins until *word is (or is no longer) `value`; false when patience ended. */
+static bool spin_on(const uint32_t *word, uint32_t value, bool until_equal, int32_t *spins,
+                    int32_t most)
+{
+    int64_t looked = 0;
+    int32_t left = *spins;
+    *spins = *spins + SPIN_REGAIN < most ? *spins + SPIN_REGAIN : most;
+    for (; left > 0; left--) {
+        if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) == until_equal) return true;
+        pause_cpu();
+        if (left % SPIN_LOOK) continue;
+        int64_t now = stk_now_ns();
+        if (looked && now - looked > GAP_NS) {
+            *spins = SPIN_SHORT;
+            break;
+        }
+        looked = now;
+    }
+    return (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) == until_equal;
+}
+
+/* ---- workers ------------------------------------------------------------------------------ */
+
+static void wait_for_mail(worker *w, uint32_t last)
+{
+    if (spin_on(&w->mail.number, last, false, &w->spins, w->pool->most_spins)) return;
+    __atomic_store_n(&w->reply.asleep, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&w->mail.number, __ATOMIC_SEQ_CST) == last)
+        futex_wait(&w->mail.number, last);
+    __atomic_store_n(&w->reply.asleep, 0, __ATOMIC_RELAXED);
+}
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    stk_float_env_enter();
+    inside_pool = w->pool;
+    inside_thread = w->thread;
+    for (uint32_t number = 0;;) {
+        wait_for_mail(w, number);
+        number++;
+        stk_pool_function function = w->mail.function;
+        if (!function) return NULL;
+        void *context = w->mail.context;
+        for (int64_t part = w->mail.first; part < w->mail.last; part++)
+            function(context, part, w->thread);
+        /* Sequentially consistent, because the flag read next must not be older than the store. */
+        __atomic_exchange_n(&w->reply.number, number, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&w->mail.caller_sleeps, __ATOMIC_SEQ_CST)) futex_wake(&w->reply.number);
+    }
+}
+
+static void post(stk_pool *pool, worker *w)
+{
+    __atomic_store_n(&w->mail.number, ++w->posted, __ATOMIC_RELEASE);
+    if (!__atomic_load_n(&w->reply.asleep, __ATOMIC_RELAXED)) return;
+    BUMP(pool->stats.wakeups, 1);
+    futex_wake(&w->mail.number);
+}
+
+/* ---- the caller's side --------------------------------------------------------------------- */
+
+static bool replied(const worker *w)
+{
+    return __atomic_load_n(&w->reply.number, __ATOMIC_ACQUIRE) == w->posted;
+}
+
+/* Beyond the first microsecond: takes the time, repairs a missed wake-up, at last sleeps. */
+static void wait_long(stk_pool *pool, worker *w)
+{
+    int64_t start = stk_now_ns();
+    /* The number once more, now with the strong order that post() saves: either the worker sees it
+     * before it sleeps, or we see that it sleeps. */
+    __atomic_store_n(&w->mail.number, w->posted, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&w->reply.asleep, __ATOMIC_SEQ_CST)) futex_wake(&w->mail.number);
+    if (!spin_on(&w->reply.number, w->posted, true, &pool->spins, pool->most_spins)) {
+        __atomic_store_n(&w->mail.caller_sleeps, 1, __ATOMIC_SEQ_CST);
+        for (;;) {
+            uint32_t seen = __atomic_load_n(&w->reply.number, __ATOMIC_SEQ_CST);
+            if (seen == w->posted) break;
+            futex_wait(&w->reply.number, seen);
+        }
+        __atomic_store_n(&w->mail.caller_sleeps, 0, __ATOMIC_RELAXED);
+    }
+    BUMP(pool->stats.caller_waits, 1);
+    BUMP(pool->stats.wait_ns, stk_now_ns() - start);
+}
+
+static void wait_for_reply(stk_pool *pool, worker *w)
+{
+    for (int spin = 0; spin < SPIN_UNTIMED; spin++) {
+        if (replied(w)) return;
+        pause_cpu();
+    }
+    wait_long(pool, w);
+}
+
+static void run_inline(stk_pool_function function, void *context, int64_t parts, int32_t thread)
+{
+    for (int64_t part = 0; part < parts; part++) function(context, part, thread);
+}
+
+static void run_split(stk_pool *pool, stk_pool_function function, void *context, int64_t parts)
+{
+    int64_t active = pool->threads < parts ? pool->threads : parts;
+    for (int64_t t = 1; t < active; t++) {
+        worker *w = &pool->workers[t - 1];
+        w->mail.function = function;
+        w->mail.context = context;
+        w->mail.first = t * parts / active;
+        w->mail.last = (t + 1) * parts / active;
+        post(pool, w);
+    }
+    const stk_pool *outer_pool = inside_pool;
+    int32_t outer_thread = inside_thread;
+    inside_pool = pool;
+    inside_thread = 0;
+    run_inline(function, context, parts / active, 0);
+    for (int64_t t = 1; t < active; t++) wait_for_reply(pool, &pool->workers[t - 1]);
+    inside_pool = outer_pool;
+    inside_thread = outer_thread;
+    BUMP(pool->stats.regions, 1);
+}
+
+void stk_pool_run(stk_pool *pool, stk_pool_function function, void *context, int64_t parts)
+{
+    if (!pool) {
+        run_inline(function, context, parts, 0);
+        return;
+    }
+    bool nested = inside_pool == pool;
+    bool alone = parts < 2 || pool->threads < 2 || nested ||
+                 __atomic_load_n(&forks, __ATOMIC_RELAXED) != pool->forks ||
+                 __atomic_exchange_n(&pool->busy, 1, __ATOMIC_ACQUIRE);
+    if (alone) {
+        run_inline(function, context, parts, nested ? inside_thread : 0);
+        BUMP(pool->stats.inline_runs, 1);
+        return;
+    }
+    run_split(pool, function, context, parts);
+    __atomic_store_n(&pool->busy, 0, __ATOMIC_RELEASE);
+}
+
+int32_t stk_pool_threads(const stk_pool *pool) { return pool ? pool->threads : 1; }
+
+stk_pool_stats stk_pool_read_stats(const stk_pool *pool)
+{
+    stk_pool_stats stats = {0};
+    if (!pool) return stats;
+    stats.regions = __atomic_load_n(&pool->stats.regions, __ATOMIC_RELAXED);
+    stats.inline_runs = __atomic_load_n(&pool->stats.inline_runs, __ATOMIC_RELAXED);
+    stats.wakeups = __atomic_load_n(&pool->stats.wakeups, __ATOMIC_RELAXED);
+    stats.caller_waits = __atomic_load_n(&pool->stats.caller_waits, __ATOMIC_RELAXED);
+    stats.wait_ns = __atomic_load_n(&pool->stats.wait_ns, __ATOMIC_RELAXED);
+    return stats;
+}
+
+/* ---- making and unmaking -------------------------------------------------------------------- */
+
+static bool start_worker(worker *w)
+{
+    sigset_t all, old; /* signals belong to the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int failed = pthread_create(&w->handle, NULL, work, w);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = failed;
+    if (failed) return false;
+    char name[16];
+    snprintf(name, sizeof name, "stk-pool-%d", (int)w->thread);
+    pthread_setname_np(w->handle, name);
+    return true;
+}
+
+static stk_status start_workers(stk_pool *pool, stk_error *err)
+{
+    size_t count = (size_t)(pool->threads - 1);
+    pool->workers = stk_calloc(count, sizeof(worker));
+    if (!pool->workers) return stk_fail_memory(err, "pool_new", count * sizeof(worker));
+    for (int32_t t = 1; t < pool->threads; t++) {
+        worker *w = &pool->workers[t - 1];
+        w->pool = pool;
+        w->thread = t;
+        w->spins = pool->spins;
+        if (!start_worker(w))
+            return stk_fail(err, STK_ERR_MEMORY,
+                            "pool_new: the system refused thread %d of %d: %s; ask for fewer", t,
+                            (int)pool->threads, strerror(errno));
+        pool->started = t;
+    }
+    return STK_OK;
+}
+
+stk_status stk_pool_new(int32_t threads, stk_pool **out, stk_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!out) return stk_fail(err, STK_ERR_ARGUMENT, "pool_new: the out pointer is NULL");
+    *out = NULL;
+    if (threads < 0 || threads > MAX_THREADS)
+        return stk_fail(err, STK_ERR_RANGE,
+                        "pool_new: %d threads is outside 0..%d (0 = as many as processors)",
+                        (int)threads, MAX_THREADS);
+    pthread_once(&once, watch_forks);
+    int32_t processors = stk_cpu_count();
+    if (threads == 0) threads = processors < MAX_THREADS ? processors : MAX_THREADS;
+    stk_pool *pool = stk_calloc(1, sizeof *pool);
+    if (!pool) return stk_fail_memory(err, "pool_new", sizeof *pool);
+    pool->threads = threads;
+    pool->most_spins = pool->spins = threads > processors ? SPIN_SHORT : SPIN_LONG;
+    pool->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
+    stk_status status = threads > 1 ? start_workers(pool, err) : STK_OK;
+    if (status != STK_OK) {
+        stk_pool_release(pool);
+        return status;
+    }
+    *out = pool;
+    return STK_OK;
+}
+
+void stk_pool_release(stk_pool *pool)
+{
+    if (!pool) return;
+    bool alive = __atomic_load_n(&forks, __ATOMIC_RELAXED) == pool->forks;
+    for (int32_t i = 0; alive && i < pool->started; i++) {
+        pool->workers[i].mail.function = NULL;
+        post(pool, &pool->workers[i]);
+        /* The worker may be falling asleep just now; nobody will wait for a reply, so ring. */
+        futex_wake(&pool->workers[i].mail.number);
+    }
+    for (int32_t i = 0; alive && i < pool->started; i++)
+        pthread_join(pool->workers[i].handle, NULL);
+    stk_free(pool->workers);
+    stk_free(pool);
+}

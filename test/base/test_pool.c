@@ -1,0 +1,290 @@
+/* The compute pool: every part once, on its thread; nesting, strangers, sleep, fork, shutdown. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/float_env.h"
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 1000 };
+
+typedef struct record {
+    int32_t calls[MOST], thread[MOST];
+} record;
+
+static void note(void *context, int64_t part, int32_t thread)
+{
+    record *r = context;
+    r->calls[part]++;
+    r->thread[part] = thread;
+}
+
+static stk_pool *make(int32_t threads)
+{
+    stk_error err;
+    stk_pool *pool = NULL;
+    CHECK_OK(stk_pool_new(threads, &pool, &err));
+    return pool;
+}
+
+TEST(each_part_runs_once_on_its_thread)
+{
+    for (int32_t threads = 1; threads <= 5; threads++) {
+        stk_pool *pool = make(threads);
+        CHECK_EQ_I64(stk_pool_threads(pool), threads);
+        const int64_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 64, MOST};
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            record r = {0};
+            int64_t parts = sizes[k], active = threads < parts ? threads : parts;
+            stk_pool_run(pool, note, &r, parts);
+            for (int64_t i = 0; i < MOST; i++) CHECK_EQ_I64(r.calls[i], i < parts);
+            for (int64_t t = 0; t < active; t++)
+                for (int64_t i = t * parts / active; i < (t + 1) * parts / active; i++)
+                    CHECK_EQ_I64(r.thread[i], t);
+        }
+        stk_pool_release(pool);
+    }
+}
+
+static void add_part(void *context, int64_t part, int32_t thread)
+{
+    (void)thread;
+    ((int64_t *)context)[part * 16] += part + 1;
+}
+
+TEST(many_regions_back_to_back)
+{
+    stk_pool *pool = make(2);
+    int64_t sums[2 * 16] = {0};
+    for (int i = 0; i < 20000; i++) stk_pool_run(pool, add_part, sums, 2);
+    CHECK_EQ_I64(sums[0], 20000);
+    CHECK_EQ_I64(sums[16], 40000);
+    stk_pool_stats stats = stk_pool_read_stats(pool);
+    CHECK_EQ_I64(stats.regions, 20000);
+    CHECK(stats.wait_ns >= 0);
+    stk_pool_release(pool);
+}
+
+static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
+
+TEST(sleeping_workers_wake_up)
+{
+    stk_pool *pool = make(3);
+    int64_t sums[3 * 16] = {0};
+    for (int i = 0; i < 20; i++) {
+        pause_ms(i % 2 ? 3 : 0);
+        stk_pool_run(pool, add_part, sums, 3);
+    }
+    for (int t = 0; t < 3; t++) CHECK_EQ_I64(sums[t * 16], 20 * (t + 1));
+    CHECK(stk_pool_read_stats(pool).wakeups > 0);
+    stk_pool_release(pool);
+}
+
+static void sleep_in_last(void *context, int64_t part, int32_t thread)
+{
+    (void)thread;
+    if (part == 1) pause_ms(5); /* long past the caller's spinning */
+    ((int64_t *)context)[part * 16] += part + 1;
+}
+
+TEST(caller_sleeps_on_a_long_part)
+{
+    for (int32_t threads = 2; threads <= 4; threads += 2) {
+        stk_pool *pool = make(threads);
+        int64_t sums[4 * 16] = {0};
+        for (int i = 0; i < 10; i++) stk_pool_run(pool, sleep_in_last, sums, threads);
+        for (int t = 0; t < threads; t++) CHECK_EQ_I64(sums[t * 16], 10 * (t + 1));
+        CHECK(stk_pool_read_stats(pool).caller_waits >= 10);
+        CHECK(stk_pool_read_stats(pool).wait_ns > 10 * 1000000);
+        stk_pool_release(pool);
+    }
+}
+
+typedef struct nest {
+    stk_pool *pool;
+    int32_t outer;
+    record *inner;
+} nest;
+
+static void nested_part(void *context, int64_t part, int32_t thread)
+{
+    nest *n = context;
+    stk_pool_run(n->pool, note, &n->inner[part], 10);
+    for (int i = 0; i < 10; i++) CHECK_EQ_I64(n->inner[part].thread[i], thread);
+}
+
+TEST(nested_runs_stay_on_their_thread)
+{
+    stk_pool *pool = make(3);
+    record *inner = stk_calloc(6, sizeof *inner);
+    nest n = {pool, 0, inner};
+    stk_pool_run(pool, nested_part, &n, 6);
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 10; k++) CHECK_EQ_I64(inner[i].calls[k], 1);
+    record r = {0};
+    stk_pool_run(pool, note, &r, 6); /* and the caller is outside again */
+    CHECK_EQ_I64(r.thread[5], 2);
+    stk_free(inner);
+    stk_pool_release(pool);
+}
+
+static void *stranger(void *argument)
+{
+    stk_pool *pool = argument;
+    for (int i = 0; i < 300; i++) {
+        record *r = stk_calloc(1, sizeof *r);
+        stk_pool_run(pool, note, r, 50);
+        for (int k = 0; k < 50; k++) CHECK_EQ_I64(r->calls[k], 1);
+        stk_free(r);
+    }
+    return NULL;
+}
+
+TEST(strangers_share_a_pool)
+{
+    stk_pool *pool = make(2);
+    pthread_t other[3];
+    for (int i = 0; i < 3; i++)
+        REQUIRE(CHECK(pthread_create(&other[i], NULL, stranger, pool) == 0));
+    stranger(pool);
+    for (int i = 0; i < 3; i++) pthread_join(other[i], NULL);
+    stk_pool_release(pool);
+}
+
+static void halve(void *context, int64_t part, int32_t thread)
+{
+    (void)thread;
+    volatile float tiny = 1.2e-38f;
+    ((float *)context)[part] = tiny * 0.5f;
+}
+
+TEST(subnormals_are_zero_in_workers_and_in_a_caller_that_asks)
+{
+    stk_pool *pool = make(2);
+    float result[2] = {1, 1};
+    stk_float_env was = stk_float_env_enter();
+    stk_pool_run(pool, halve, result, 2);
+    stk_float_env_leave(was);
+    CHECK(result[0] == 0 && result[1] == 0);
+    halve(result, 0, 0);
+    uint32_t bits;
+    memcpy(&bits, &result[0], 4);
+    CHECK(bits != 0); /* the caller's own mode is back */
+    stk_pool_release(pool);
+}
+
+TEST(a_forked_child_goes_on_alone)
+{
+    stk_pool *pool = make(2);
+    record r = {0};
+    stk_pool_run(pool, note, &r, 4);
+    pid_t child = fork();
+    REQUIRE(CHECK(child >= 0));
+    if (child == 0) {
+        record mine = {0};
+        stk_pool_run(pool, note, &mine, 4);
+        bool good = true;
+        for (int i = 0; i < 4; i++) good &= mine.calls[i] == 1 && mine.thread[i] == 0;
+        stk_pool_release(pool);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    stk_pool_run(pool, note, &r, 4);
+    CHECK_EQ_I64(r.calls[3], 2);
+    stk_pool_release(pool);
+}
+
+TEST(bad_arguments_and_no_pool)
+{
+    stk_error err;
+    stk_pool *pool = NULL;
+    CHECK_FAILS(stk_pool_new(-1, &pool, &err), STK_ERR_RANGE, "-1 threads");
+    CHECK_FAILS(stk_pool_new(100000, &pool, &err), STK_ERR_RANGE, "100000");
+    CHECK_FAILS(stk_pool_new(1, NULL, &err), STK_ERR_ARGUMENT, "out");
+    record r = {0};
+    stk_pool_run(NULL, note, &r, 5);
+    CHECK_EQ_I64(r.calls[4], 1);
+    CHECK_EQ_I64(stk_pool_threads(NULL), 1);
+    CHECK_EQ_I64(stk_pool_read_stats(NULL).regions, 0);
+    stk_pool_release(NULL);
+    pool = make(0);
+    CHECK_EQ_I64(stk_pool_threads(pool), stk_cpu_count());
+    stk_pool_release(pool);
+}
+
+static stk_status make_and_release(stk_error *err)
+{
+    stk_pool *pool = NULL;
+    stk_status status = stk_pool_new(3, &pool, err);
+    stk_pool_release(pool);
+    return status;
+}
+
+TEST(out_of_memory)
+{
+    stk_error err;
+    OOM_LOOP(make_and_release(&err));
+}
+
+TEST(start_and_stop_many_times)
+{
+    for (int i = 0; i < 100; i++) {
+        stk_pool *pool = make(2 + i % 3);
+        record r = {0};
+        if (i % 2) stk_pool_run(pool, note, &r, 9);
+        stk_pool_release(pool);
+    }
+}
+
+static void write_file(const char *root, const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(full, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    REQUIRE(CHECK(file != NULL));
+    fputs(text, file);
+    fclose(file);
+}
+
+TEST(control_group_quotas)
+{
+    char root[] = "/tmp/stk_cpus_XXXXXX";
+    REQUIRE(CHECK(mkdtemp(root) != NULL));
+    CHECK_EQ_I64(stk_cpu_quota(root), 0); /* nothing there */
+    write_file(root, "/proc/self/cgroup", "0::/a/b\n");
+    write_file(root, "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    CHECK_EQ_I64(stk_cpu_quota(root), 0);
+    write_file(root, "/sys/fs/cgroup/a/cpu.max", "250000 100000\n");
+    CHECK_EQ_I64(stk_cpu_quota(root), 3); /* a parent's 2.5, rounded up */
+    write_file(root, "/sys/fs/cgroup/a/b/cpu.max", "50000 100000\n");
+    CHECK_EQ_I64(stk_cpu_quota(root), 1);
+    write_file(root, "/proc/self/cgroup", "5:cpuset:/x\n4:cpu,cpuacct:/y/z\n1:name=systemd:/\n");
+    CHECK_EQ_I64(stk_cpu_quota(root), 0);
+    write_file(root, "/sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "400000\n");
+    write_file(root, "/sys/fs/cgroup/cpu/y/cpu.cfs_period_us", "100000\n");
+    CHECK_EQ_I64(stk_cpu_quota(root), 4);
+    write_file(root, "/sys/fs/cgroup/cpu/y/cpu.cfs_quota_us", "-1\n");
+    CHECK_EQ_I64(stk_cpu_quota(root), 0);
+    write_file(root, "/proc/self/cgroup", "nonsense\n::\n0::");
+    CHECK_EQ_I64(stk_cpu_quota(root), 0);
+    CHECK(stk_cpu_count() >= 1);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    CHECK(system(command) == 0);
+}
+
+TEST_MAIN()
