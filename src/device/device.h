@@ -24,8 +24,9 @@ struct stk_launch {
     const void *params; /* the kernel id's problem struct */
     void *scratch;      /* impl->scratch() bytes, alive during this launch only */
     void *state;        /* made by impl->prepare */
-    int64_t units;
-    int32_t parts;   /* units are cut into this many equal ranges */
+    int64_t units;   /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
+    int64_t scale;   /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
+    int32_t parts;
     int32_t threads; /* how many threads pay off here */
     bool follows;    /* runs part by part behind the launch before it, in the same parallel region */
     /* Cold: for election, reports and errors. */
@@ -44,6 +45,9 @@ struct stk_impl {
     bool (*supports)(const void *params);                       /* (optional) default: yes */
     int64_t (*units)(const void *params);                       /* (optional) default: 1 */
     int64_t (*grain)(const void *params);                       /* (optional) fewest units worth a part: 1 */
+    /* (optional) bit i: unit u touches only the u-th share of arg i. Such args can pass from launch to launch
+     * inside one parallel region, while they are still in cache. Default: none. */
+    uint32_t (*aligned)(const void *params);
     int64_t (*scratch)(const void *params, int32_t parts);      /* (optional) bytes; default: 0 */
     stk_status (*prepare)(stk_launch *launch, stk_error *err);  /* (optional) fills state */
     void (*discard)(stk_launch *launch);                        /* (optional) frees state */
