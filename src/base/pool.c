@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +122,7 @@ static bool spin_on(const uint32_t *word, uint32_t value, bool until_equal, int3
         if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) == until_equal) return true;
         pause_cpu();
         if (left % SPIN_LOOK) continue;
+        sched_yield(); /* the one we wait for may be queued behind us on this very processor */
         int64_t now = stk_now_ns();
         if (looked && now - looked > GAP_NS) {
             *spins = SPIN_SHORT;
@@ -186,6 +188,7 @@ static void wait_long(stk_pool *pool, worker *w)
     __atomic_store_n(&w->mail.number, w->posted, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&w->reply.asleep, __ATOMIC_SEQ_CST)) futex_wake(&w->mail.number);
     if (!spin_on(&w->reply.number, w->posted, true, &pool->spins, pool->most_spins)) {
+        if (pool->spins / 2 > SPIN_SHORT) pool->spins /= 2; /* that was time wasted */
         __atomic_store_n(&w->mail.caller_sleeps, 1, __ATOMIC_SEQ_CST);
         for (;;) {
             uint32_t seen = __atomic_load_n(&w->reply.number, __ATOMIC_SEQ_CST);
