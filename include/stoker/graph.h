@@ -51,7 +51,8 @@ STK_API void stk_graph_release(stk_graph *g);
 STK_API stk_status stk_graph_status(const stk_graph *g, stk_error *err); /* first mistake, or OK */
 STK_API stk_dtype stk_g_dtype(const stk_graph *g, stk_val v);
 STK_API int32_t stk_g_rank(const stk_graph *g, stk_val v);
-STK_API int64_t stk_g_dim(const stk_graph *g, stk_val v, int32_t axis); /* negative counts from the end */
+STK_API int64_t stk_g_dim(const stk_graph *g, stk_val v,
+                          int32_t axis); /* negative counts from the end */
 /* Text of the graph, one node a line. Free it with stk_text_free. */
 STK_API STK_MUST_USE stk_status stk_graph_dump(const stk_graph *g, char **out, stk_error *err);
 STK_API void stk_text_free(char *text);
@@ -101,15 +102,18 @@ STK_API stk_val stk_g_apply(stk_graph *g, stk_op op, int32_t nin, const stk_val 
 STK_API stk_val stk_g_cast(stk_graph *g, stk_val x, stk_dtype dtype);
 
 /* ---- shape -------------------------------------------------------------------------------------------- */
-STK_API stk_val stk_g_reshape(stk_graph *g, stk_val x, int32_t rank, const int64_t *shape); /* one -1 */
-STK_API stk_val stk_g_transpose(stk_graph *g, stk_val x, const int32_t *perm); /* NULL: reverse axes */
+STK_API stk_val stk_g_reshape(stk_graph *g, stk_val x, int32_t rank,
+                              const int64_t *shape); /* one -1 */
+STK_API stk_val stk_g_transpose(stk_graph *g, stk_val x,
+                                const int32_t *perm); /* NULL: reverse axes */
 STK_API stk_val stk_g_broadcast(stk_graph *g, stk_val x, int32_t rank, const int64_t *shape);
 STK_API stk_val stk_g_expand_dims(stk_graph *g, stk_val x, int32_t axis);
 STK_API stk_val stk_g_squeeze(stk_graph *g, stk_val x, int32_t axis);
 /* size[i] elements from start[i] in steps of step[i] (NULL: 1; negative: backwards). */
 STK_API stk_val stk_g_slice(stk_graph *g, stk_val x, const int64_t *start, const int64_t *size,
                             const int64_t *step);
-STK_API stk_val stk_g_slice_axis(stk_graph *g, stk_val x, int32_t axis, int64_t start, int64_t size);
+STK_API stk_val stk_g_slice_axis(stk_graph *g, stk_val x, int32_t axis, int64_t start,
+                                 int64_t size);
 STK_API stk_val stk_g_reverse(stk_graph *g, stk_val x, int32_t axis);
 STK_API stk_val stk_g_pad(stk_graph *g, stk_val x, const int64_t *low, const int64_t *high,
                           double value);
@@ -121,9 +125,12 @@ STK_API stk_val stk_g_tile(stk_graph *g, stk_val x, const int64_t *times);
 /* ---- reductions: axes as a list (negative counts from the end); n = 0 means all axes ----------------------- */
 STK_API stk_val stk_g_sum(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
 STK_API stk_val stk_g_mean(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
-STK_API stk_val stk_g_reduce_prod(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
-STK_API stk_val stk_g_reduce_max(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
-STK_API stk_val stk_g_reduce_min(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
+STK_API stk_val stk_g_reduce_prod(stk_graph *g, stk_val x, int32_t n, const int32_t *axes,
+                                  bool keep);
+STK_API stk_val stk_g_reduce_max(stk_graph *g, stk_val x, int32_t n, const int32_t *axes,
+                                 bool keep);
+STK_API stk_val stk_g_reduce_min(stk_graph *g, stk_val x, int32_t n, const int32_t *axes,
+                                 bool keep);
 STK_API stk_val stk_g_any(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
 STK_API stk_val stk_g_all(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
 STK_API stk_val stk_g_argmax(stk_graph *g, stk_val x, int32_t axis); /* int64 */
@@ -154,17 +161,19 @@ STK_API STK_MUST_USE stk_status stk_store_get(stk_store *s, const char *name, st
 typedef struct stk_program stk_program;
 
 typedef struct stk_program_options {
-    stk_device *device;  /* NULL: cpu:0, one per process */
-    stk_store *store;    /* NULL: a new one */
-    int32_t threads;     /* at most this many; 0 = all of the device */
-    bool deterministic;  /* kernels by table instead of by timing: same bits on every machine of one ISA */
-    bool no_fuse;        /* every node its own launch: for tests and for reading profiles */
-    bool ref;            /* reference kernels only */
+    stk_device *device; /* NULL: cpu:0, one per process */
+    stk_store *store;   /* NULL: a new one */
+    int32_t threads;    /* at most this many; 0 = all of the device */
+    bool
+        deterministic; /* kernels by table instead of by timing: same bits on every machine of one ISA */
+    bool no_fuse;      /* every node its own launch: for tests and for reading profiles */
+    bool ref;          /* reference kernels only */
 } stk_program_options;
 STK_API stk_program_options stk_program_options_defaults(void);
 
 /* Compiles a copy of g; g may be released afterwards. */
-STK_API STK_MUST_USE stk_status stk_program_new(const stk_graph *g, const stk_program_options *options,
+STK_API STK_MUST_USE stk_status stk_program_new(const stk_graph *g,
+                                                const stk_program_options *options,
                                                 stk_program **out, stk_error *err);
 STK_API void stk_program_release(stk_program *p);
 STK_API stk_store *stk_program_store(stk_program *p); /* borrowed */
@@ -176,8 +185,8 @@ STK_API STK_MUST_USE stk_status stk_program_feed(stk_program *p, const char *inp
 /* Runs the whole program `times` times. */
 STK_API STK_MUST_USE stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err);
 /* A copy of an output of the last run. */
-STK_API STK_MUST_USE stk_status stk_program_read(stk_program *p, const char *output, stk_tensor **copy,
-                                                 stk_error *err);
+STK_API STK_MUST_USE stk_status stk_program_read(stk_program *p, const char *output,
+                                                 stk_tensor **copy, stk_error *err);
 STK_API void stk_program_set_step(stk_program *p, int64_t step);
 STK_API int64_t stk_program_step(const stk_program *p);
 

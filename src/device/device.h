@@ -24,11 +24,12 @@ struct stk_launch {
     const void *params; /* the kernel id's problem struct */
     void *scratch;      /* impl->scratch() bytes, alive during this launch only */
     void *state;        /* made by impl->prepare */
-    int64_t units;   /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
-    int64_t scale;   /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
+    int64_t units;      /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
+    int64_t
+        scale; /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
     int32_t parts;
     int32_t threads; /* how many threads pay off here */
-    bool follows;    /* runs part by part behind the launch before it, in the same parallel region */
+    bool follows; /* runs part by part behind the launch before it, in the same parallel region */
     /* Cold: for election, reports and errors. */
     int32_t kernel; /* stk_kernel */
     int32_t args;
@@ -39,18 +40,19 @@ struct stk_launch {
 
 /* One implementation of one kernel id on one device. Optional slots may be NULL; the default is named. */
 struct stk_impl {
-    const char *name; /* "avx2", "onednn", "ref": shown in profiles and used by STOKER_KERNEL=op:name */
-    int32_t kernel;   /* stk_kernel */
-    int32_t rank;     /* deterministic mode takes the supported one with the lowest rank; ref is 100 */
-    bool (*supports)(const void *params);                       /* (optional) default: yes */
-    int64_t (*units)(const void *params);                       /* (optional) default: 1 */
-    int64_t (*grain)(const void *params);                       /* (optional) fewest units worth a part: 1 */
+    const char
+        *name; /* "avx2", "onednn", "ref": shown in profiles and used by STOKER_KERNEL=op:name */
+    int32_t kernel; /* stk_kernel */
+    int32_t rank; /* deterministic mode takes the supported one with the lowest rank; ref is 100 */
+    bool (*supports)(const void *params); /* (optional) default: yes */
+    int64_t (*units)(const void *params); /* (optional) default: 1 */
+    int64_t (*grain)(const void *params); /* (optional) fewest units worth a part: 1 */
     /* (optional) bit i: unit u touches only the u-th share of arg i. Such args can pass from launch to launch
      * inside one parallel region, while they are still in cache. Default: none. */
     uint32_t (*aligned)(const void *params);
-    int64_t (*scratch)(const void *params, int32_t parts);      /* (optional) bytes; default: 0 */
-    stk_status (*prepare)(stk_launch *launch, stk_error *err);  /* (optional) fills state */
-    void (*discard)(stk_launch *launch);                        /* (optional) frees state */
+    int64_t (*scratch)(const void *params, int32_t parts);     /* (optional) bytes; default: 0 */
+    stk_status (*prepare)(stk_launch *launch, stk_error *err); /* (optional) fills state */
+    void (*discard)(stk_launch *launch);                       /* (optional) frees state */
     void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
     /* (optional) runs once after all parts, e.g. to add partial sums in a fixed order */
     void (*finish)(const stk_launch *launch);
@@ -68,7 +70,7 @@ typedef struct stk_device_vt {
     /* Queues the launches in order. Returns when they are queued (CPU: done). */
     stk_status (*run)(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err);
     stk_status (*wait)(stk_device *d, stk_error *err); /* until the queue is empty */
-    bool shares_memory; /* host pointers are device addresses */
+    bool shares_memory;                                /* host pointers are device addresses */
     void (*release)(stk_device *d);
 } stk_device_vt;
 

@@ -77,8 +77,8 @@ typedef struct stk_chain_const {
 
 typedef struct stk_chain {
     int32_t inputs, outputs, constants, ops, regs, rank;
-    int32_t segments; /* the same program over several sets of arrays */
-    int32_t tile;     /* elements per tile */
+    int32_t segments;          /* the same program over several sets of arrays */
+    int32_t tile;              /* elements per tile */
     int64_t dim[STK_MAX_RANK]; /* of the output; STRIDED and ROW walks only (segments == 1) */
     stk_chain_input input[STK_CHAIN_IO];
     stk_chain_output output[STK_CHAIN_IO];
@@ -91,10 +91,10 @@ typedef struct stk_chain {
 /* ---- gemm: c[m,n] = op(a)[m,k] op(b)[k,n], row-major, `batch` times ---------------------------- */
 typedef struct stk_gemm {
     int64_t m, n, k, batch;
-    int64_t lda, ldb, ldc;                /* row strides as stored */
-    int64_t batch_a, batch_b, batch_c;    /* elements between batches; 0 = shared */
-    int32_t ta, tb;                       /* 1: stored transposed */
-    int32_t accumulate;                   /* 1: c += */
+    int64_t lda, ldb, ldc;             /* row strides as stored */
+    int64_t batch_a, batch_b, batch_c; /* elements between batches; 0 = shared */
+    int32_t ta, tb;                    /* 1: stored transposed */
+    int32_t accumulate;                /* 1: c += */
     int32_t dtype;
 } stk_gemm;
 

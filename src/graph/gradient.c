@@ -31,8 +31,10 @@ static void back_through(stk_graph *g, int64_t k, const bool *needed, stk_val *g
     for (int32_t i = 0; i < node.nin; i++) wanted |= needed[node.in[i]];
     if (!arrives || !wanted || (def->flags & (STK_OPF_NO_GRAD | STK_OPF_LEAF))) return;
     if (!def->grad || node.nin > MOST_INPUTS) {
-        stk_g_fail(g, STK_ERR_UNSUPPORTED, "gradients: '%s' has no gradient; keep it out of the path from the loss "
-                   "to the variables, or compute it before the step", stk_op_name((stk_op)node.op));
+        stk_g_fail(g, STK_ERR_UNSUPPORTED,
+                   "gradients: '%s' has no gradient; keep it out of the path from the loss "
+                   "to the variables, or compute it before the step",
+                   stk_op_name((stk_op)node.op));
         return;
     }
     stk_val din[MOST_INPUTS] = {0};
@@ -52,11 +54,13 @@ void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_v
     }
     for (int32_t i = 0; i < n; i++)
         if (!stk_val_ok(g, x[i])) {
-            stk_g_fail(g, STK_ERR_ARGUMENT, "gradients: x[%d] is value %d, which is not in this graph", i, x[i]);
+            stk_g_fail(g, STK_ERR_ARGUMENT,
+                       "gradients: x[%d] is value %d, which is not in this graph", i, x[i]);
             return;
         }
     if (!stk_dtype_is_float(stk_g_dtype(g, y))) {
-        stk_g_fail(g, STK_ERR_DTYPE, "gradients: y is %s; only float values have gradients", STK_TYPE_TEXT(stk_type_of(g, y)));
+        stk_g_fail(g, STK_ERR_DTYPE, "gradients: y is %s; only float values have gradients",
+                   STK_TYPE_TEXT(stk_type_of(g, y)));
         return;
     }
     int64_t values = g->nvalues, last = g->values[y].node;
@@ -69,7 +73,8 @@ void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_v
         for (int64_t k = last; k >= 0 && stk_graph_ok(g); k--) back_through(g, k, needed, grad);
         for (int32_t i = 0; i < n; i++) dx[i] = grad[x[i]];
     } else {
-        stk_g_fail(g, STK_ERR_MEMORY, "gradients: out of memory for %lld values", (long long)values);
+        stk_g_fail(g, STK_ERR_MEMORY, "gradients: out of memory for %lld values",
+                   (long long)values);
     }
     stk_free(needed);
     stk_free(grad);

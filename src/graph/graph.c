@@ -7,7 +7,9 @@
 
 stk_status stk_graph_new(stk_graph **out, stk_error *err)
 {
-    if (!out) return stk_fail(err, STK_ERR_ARGUMENT, "stk_graph_new: out is NULL; pass the address of a stk_graph *");
+    if (!out)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_graph_new: out is NULL; pass the address of a stk_graph *");
     stk_graph *g = stk_calloc(1, sizeof *g);
     if (!g || !STK_GROW(g->values, 0, g->cap_values)) {
         stk_free(g);
@@ -70,14 +72,16 @@ stk_status stk_infer_fail(const stk_infer *c, stk_status code, const char *forma
     size_t used = 0;
     types[0] = 0;
     for (int32_t i = 0; i < c->node->nin && i < 6 && used < sizeof types; i++) {
-        int n = snprintf(types + used, sizeof types - used, "%s%s", i ? ", " : "", STK_TYPE_TEXT(c->in[i]));
+        int n = snprintf(types + used, sizeof types - used, "%s%s", i ? ", " : "",
+                         STK_TYPE_TEXT(c->in[i]));
         used += n > 0 ? (size_t)n : 0;
     }
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return stk_fail(c->err, code, "%s(%s): %.*s", stk_op_name((stk_op)c->node->op), types, 480, text);
+    return stk_fail(c->err, code, "%s(%s): %.*s", stk_op_name((stk_op)c->node->op), types, 480,
+                    text);
 }
 
 /* Copies `like` into g->arena; inputs are already checked. */
@@ -119,7 +123,8 @@ static bool check_inputs(stk_graph *g, const stk_node *like, const stk_val *in)
 {
     const stk_op_row *row = stk_op_row_of((stk_op)like->op);
     if (!row) {
-        stk_g_fail(g, STK_ERR_ARGUMENT, "graph: op number %d does not exist; use a stk_op constant", like->op);
+        stk_g_fail(g, STK_ERR_ARGUMENT, "graph: op number %d does not exist; use a stk_op constant",
+                   like->op);
         return false;
     }
     if (like->nin < row->min_in || (row->max_in >= 0 && like->nin > row->max_in)) {
@@ -129,8 +134,10 @@ static bool check_inputs(stk_graph *g, const stk_node *like, const stk_val *in)
     }
     for (int32_t i = 0; i < like->nin; i++)
         if (!stk_val_ok(g, in[i])) {
-            stk_g_fail(g, STK_ERR_ARGUMENT, "%s: input %d is value %d, which is not in this graph; "
-                       "use the ids that this graph's builders returned", row->name, i, in[i]);
+            stk_g_fail(g, STK_ERR_ARGUMENT,
+                       "%s: input %d is value %d, which is not in this graph; "
+                       "use the ids that this graph's builders returned",
+                       row->name, i, in[i]);
             return false;
         }
     return true;
@@ -179,12 +186,19 @@ stk_val stk_g_apply(stk_graph *g, stk_op op, int32_t nin, const stk_val *in, con
         like.nreals = attrs->nreals;
     }
     for (int32_t i = 0; i < nin; i++)
-        if (!in[i]) return stk_g_fail(g, STK_ERR_ARGUMENT, "%s: input %d is 0 (none)", stk_op_name(op), i);
+        if (!in[i])
+            return stk_g_fail(g, STK_ERR_ARGUMENT, "%s: input %d is 0 (none)", stk_op_name(op), i);
     return stk_g_add_node(g, &like, in);
 }
 
-stk_dtype stk_g_dtype(const stk_graph *g, stk_val v) { return stk_val_ok(g, v) ? stk_type_of(g, v)->dtype : STK_F32; }
-int32_t stk_g_rank(const stk_graph *g, stk_val v) { return stk_val_ok(g, v) ? stk_type_of(g, v)->shape.rank : 0; }
+stk_dtype stk_g_dtype(const stk_graph *g, stk_val v)
+{
+    return stk_val_ok(g, v) ? stk_type_of(g, v)->dtype : STK_F32;
+}
+int32_t stk_g_rank(const stk_graph *g, stk_val v)
+{
+    return stk_val_ok(g, v) ? stk_type_of(g, v)->shape.rank : 0;
+}
 
 int64_t stk_g_dim(const stk_graph *g, stk_val v, int32_t axis)
 {
@@ -206,7 +220,8 @@ void stk_g_output(stk_graph *g, const char *name, stk_val v)
 {
     if (!stk_graph_ok(g)) return;
     if (!stk_val_ok(g, v) || !name) {
-        stk_g_fail(g, STK_ERR_ARGUMENT, "output '%s': value %d is not in this graph", name ? name : "NULL", v);
+        stk_g_fail(g, STK_ERR_ARGUMENT, "output '%s': value %d is not in this graph",
+                   name ? name : "NULL", v);
         return;
     }
     char *copy = stk_arena_strdup(&g->arena, name);

@@ -38,12 +38,12 @@ typedef struct stk_lower {
     const stk_graph *g;
     const stk_node *node;
     /* results */
-    int32_t alias;        /* 1: output 0 is input 0 at byte offset `offset`; no kernel */
+    int32_t alias; /* 1: output 0 is input 0 at byte offset `offset`; no kernel */
     int64_t offset;
-    int32_t kernel;       /* stk_kernel */
-    const void *params;   /* made with stk_lower_params */
+    int32_t kernel;     /* stk_kernel */
+    const void *params; /* made with stk_lower_params */
     int64_t params_size;
-    int32_t nargs;        /* args: -1-k = output k, i >= 0 = input i; default inputs then outputs */
+    int32_t nargs; /* args: -1-k = output k, i >= 0 = input i; default inputs then outputs */
     const int32_t *args;
     stk_arena *arena;
     stk_error *err;
@@ -53,22 +53,22 @@ typedef struct stk_lower {
 void *stk_lower_params(stk_lower *l, stk_kernel kernel, size_t size);
 
 enum {
-    STK_OPF_COMMUTES = 1,   /* operands may be swapped */
-    STK_OPF_EFFECT = 2,     /* never removed, never merged */
-    STK_OPF_RANDOM = 4,     /* never folded */
-    STK_OPF_NO_GRAD = 8,    /* gradient is zero by nature (comparisons, argmax, ...) */
-    STK_OPF_CONTROL = 16,   /* executed by the program itself, has bodies */
+    STK_OPF_COMMUTES = 1, /* operands may be swapped */
+    STK_OPF_EFFECT = 2,   /* never removed, never merged */
+    STK_OPF_RANDOM = 4,   /* never folded */
+    STK_OPF_NO_GRAD = 8,  /* gradient is zero by nature (comparisons, argmax, ...) */
+    STK_OPF_CONTROL = 16, /* executed by the program itself, has bodies */
     STK_OPF_LEAF = 32,
-    STK_OPF_WIDEN = 64,     /* half types are computed in float32: the compiler casts around it */
+    STK_OPF_WIDEN = 64, /* half types are computed in float32: the compiler casts around it */
 };
 
 typedef struct stk_opdef {
     uint32_t flags;
     stk_status (*infer)(stk_infer *c);
-    void (*grad)(stk_grad *c);            /* NULL with NO_GRAD: zero; NULL without: an error for the user */
-    stk_status (*lower)(stk_lower *l);    /* NULL: elementwise (chain), leaf or control */
+    void (*grad)(stk_grad *c); /* NULL with NO_GRAD: zero; NULL without: an error for the user */
+    stk_status (*lower)(stk_lower *l); /* NULL: elementwise (chain), leaf or control */
     double (*cost)(const stk_graph *g, const stk_node *n); /* (optional) flops */
-    int16_t ew;                           /* stk_ew + 1 for elementwise ops, else 0 */
+    int16_t ew; /* stk_ew + 1 for elementwise ops, else 0 */
 } stk_opdef;
 
 /* stk_opdef_add, stk_opdef_matmul, ...: one per row of ops.def and elementwise.def. */

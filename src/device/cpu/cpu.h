@@ -16,7 +16,8 @@ typedef struct stk_cpu {
 #include "device/cpu/impls.def"
 
 /* The half-open range of units of one part. */
-static inline void stk_part_range(int64_t units, int32_t parts, int32_t part, int64_t *lo, int64_t *hi)
+static inline void stk_part_range(int64_t units, int32_t parts, int32_t part, int64_t *lo,
+                                  int64_t *hi)
 {
     *lo = units * part / parts;
     *hi = units * (part + 1) / parts;

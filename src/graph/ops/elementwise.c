@@ -12,12 +12,15 @@ static stk_status infer_common(stk_infer *c, int first)
     c->out->shape = c->in[0]->shape;
     for (int32_t i = 0; i < c->node->nin; i++) {
         if (i >= first && c->in[i]->dtype != c->out->dtype)
-            return stk_infer_fail(c, STK_ERR_DTYPE, "operands need one dtype; cast one of them (stk_g_cast)");
+            return stk_infer_fail(c, STK_ERR_DTYPE,
+                                  "operands need one dtype; cast one of them (stk_g_cast)");
         if (!stk_shape_broadcast(&c->out->shape, &c->in[i]->shape, &c->out->shape))
-            return stk_infer_fail(c, STK_ERR_SHAPE, "sizes must be equal or 1, compared from the last axis");
+            return stk_infer_fail(c, STK_ERR_SHAPE,
+                                  "sizes must be equal or 1, compared from the last axis");
     }
     if (c->out->dtype == STK_STRING)
-        return stk_infer_fail(c, STK_ERR_DTYPE, "strings have no arithmetic; parse or look them up first");
+        return stk_infer_fail(c, STK_ERR_DTYPE,
+                              "strings have no arithmetic; parse or look them up first");
     return STK_OK;
 }
 
@@ -25,7 +28,8 @@ static stk_status infer_number(stk_infer *c)
 {
     STK_TRY(infer_common(c, 0));
     if (c->out->dtype == STK_BOOL)
-        return stk_infer_fail(c, STK_ERR_DTYPE, "booleans are not numbers; cast to float32 or int32 first");
+        return stk_infer_fail(c, STK_ERR_DTYPE,
+                              "booleans are not numbers; cast to float32 or int32 first");
     return STK_OK;
 }
 
@@ -41,7 +45,8 @@ static stk_status infer_bits(stk_infer *c)
 {
     STK_TRY(infer_common(c, 0));
     if (stk_dtype_is_float(c->out->dtype))
-        return stk_infer_fail(c, STK_ERR_DTYPE, "needs booleans or integers; compare or cast first");
+        return stk_infer_fail(c, STK_ERR_DTYPE,
+                              "needs booleans or integers; compare or cast first");
     return STK_OK;
 }
 
@@ -62,7 +67,8 @@ static stk_status infer_float_test(stk_infer *c)
 static stk_status infer_select(stk_infer *c)
 {
     if (c->in[0]->dtype != STK_BOOL)
-        return stk_infer_fail(c, STK_ERR_DTYPE, "the condition must be bool; make it with a comparison");
+        return stk_infer_fail(c, STK_ERR_DTYPE,
+                              "the condition must be bool; make it with a comparison");
     return infer_common(c, 1);
 }
 
@@ -86,12 +92,12 @@ static stk_status infer_cast(stk_infer *c)
 #define DY     (c->dout[0])
 #define NUM(v) stk_g_scalar(G, stk_g_dtype(G, Y), (v))
 
-#define add(a, b) stk_g_add(G, a, b)
-#define sub(a, b) stk_g_sub(G, a, b)
-#define mul(a, b) stk_g_mul(G, a, b)
+#define add(a, b)  stk_g_add(G, a, b)
+#define sub(a, b)  stk_g_sub(G, a, b)
+#define mul(a, b)  stk_g_mul(G, a, b)
 #define over(a, b) stk_g_div(G, a, b)
-#define neg(a)    stk_g_neg(G, a)
-#define sq(a)     stk_g_square(G, a)
+#define neg(a)     stk_g_neg(G, a)
+#define sq(a)      stk_g_square(G, a)
 
 /* Gradient of input i, summed down to its shape when it was broadcast. */
 static void give(stk_grad *c, int32_t i, stk_val v)
@@ -104,7 +110,11 @@ static void give(stk_grad *c, int32_t i, stk_val v)
 /* ---- one block per op: name, shape rule, flags, gradient ------------------------------------------------ */
 
 #define OP(NAME, name, rule, opflags, ...)                                                         \
-    static void grad_##name(stk_grad *c) { (void)c; __VA_ARGS__; }                                 \
+    static void grad_##name(stk_grad *c)                                                           \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        __VA_ARGS__;                                                                               \
+    }                                                                                              \
     const stk_opdef stk_opdef_##name = {                                                           \
         .flags = opflags, .infer = rule, .grad = grad_##name, .ew = STK_EW_##NAME + 1};
 #define FLAT(NAME, name, rule, opflags)                                                            \
@@ -136,10 +146,8 @@ OP(ACOSH, acosh, infer_float, 0, give(c, 0, mul(DY, stk_g_rsqrt(G, sub(sq(X), NU
 OP(ATANH, atanh, infer_float, 0, give(c, 0, over(DY, sub(NUM(1), sq(X)))))
 OP(SIGMOID, sigmoid, infer_float, 0, give(c, 0, mul(DY, mul(Y, sub(NUM(1), Y)))))
 OP(SOFTPLUS, softplus, infer_float, 0, give(c, 0, mul(DY, stk_g_sigmoid(G, X))))
-OP(ERF, erf, infer_float, 0,
-   give(c, 0, mul(DY, mul(NUM(M_2_SQRTPI), stk_g_exp(G, neg(sq(X)))))))
-OP(ERFC, erfc, infer_float, 0,
-   give(c, 0, mul(DY, mul(NUM(-M_2_SQRTPI), stk_g_exp(G, neg(sq(X)))))))
+OP(ERF, erf, infer_float, 0, give(c, 0, mul(DY, mul(NUM(M_2_SQRTPI), stk_g_exp(G, neg(sq(X)))))))
+OP(ERFC, erfc, infer_float, 0, give(c, 0, mul(DY, mul(NUM(-M_2_SQRTPI), stk_g_exp(G, neg(sq(X)))))))
 FLAT(FLOOR, floor, infer_float, 0)
 FLAT(CEIL, ceil, infer_float, 0)
 FLAT(ROUND, round, infer_float, 0)
@@ -155,16 +163,14 @@ OP(SUB, sub, infer_number, 0, give(c, 0, DY); give(c, 1, neg(DY)))
 OP(MUL, mul, infer_number, STK_OPF_COMMUTES, give(c, 0, mul(DY, B)); give(c, 1, mul(DY, A)))
 OP(DIV, div, infer_number, 0, give(c, 0, over(DY, B)); give(c, 1, neg(mul(DY, over(Y, B)))))
 FLAT(FLOORDIV, floordiv, infer_number, 0)
-OP(MOD, mod, infer_number, 0, give(c, 0, DY);
-   give(c, 1, neg(mul(DY, stk_g_floordiv(G, A, B)))))
+OP(MOD, mod, infer_number, 0, give(c, 0, DY); give(c, 1, neg(mul(DY, stk_g_floordiv(G, A, B)))))
 /* d/db a^b = y log a, which is 0 (not NaN) where a <= 0, as numpy users expect of x^2 at x < 0. */
 static stk_val safe_log(stk_grad *c)
 {
     stk_val one = NUM(1), positive = stk_g_gt(G, A, NUM(0));
     return stk_g_select(G, positive, stk_g_log(G, stk_g_select(G, positive, A, one)), NUM(0));
 }
-OP(POW, pow, infer_float, 0,
-   give(c, 0, mul(DY, mul(B, stk_g_pow(G, A, sub(B, NUM(1))))));
+OP(POW, pow, infer_float, 0, give(c, 0, mul(DY, mul(B, stk_g_pow(G, A, sub(B, NUM(1))))));
    give(c, 1, mul(DY, mul(Y, safe_log(c)))))
 /* At a tie both sides get half, so that the gradient of max(x, x) is 1. */
 static void grad_of_extreme(stk_grad *c, stk_val first_wins, stk_val second_wins)
@@ -178,8 +184,8 @@ OP(MAX, max, infer_number, STK_OPF_COMMUTES,
    grad_of_extreme(c, stk_g_gt(G, A, B), stk_g_lt(G, A, B)))
 OP(MIN, min, infer_number, STK_OPF_COMMUTES,
    grad_of_extreme(c, stk_g_lt(G, A, B), stk_g_gt(G, A, B)))
-OP(ATAN2, atan2, infer_float, 0, stk_val d = over(DY, add(sq(A), sq(B)));
-   give(c, 0, mul(d, B)); give(c, 1, neg(mul(d, A))))
+OP(ATAN2, atan2, infer_float, 0, stk_val d = over(DY, add(sq(A), sq(B))); give(c, 0, mul(d, B));
+   give(c, 1, neg(mul(d, A))))
 FLAT(AND, and, infer_bits, STK_OPF_COMMUTES)
 FLAT(OR, or, infer_bits, STK_OPF_COMMUTES)
 FLAT(XOR, xor, infer_bits, STK_OPF_COMMUTES)
@@ -192,8 +198,8 @@ FLAT(LE, le, infer_compare, 0)
 FLAT(GT, gt, infer_compare, 0)
 FLAT(GE, ge, infer_compare, 0)
 OP(RELU_GRAD, relu_grad, infer_number, 0, give(c, 0, stk_g_relu_grad(G, DY, B)))
-OP(SELECT, select, infer_select, 0, stk_val zero = NUM(0);
-   give(c, 1, stk_g_select(G, A, DY, zero)); give(c, 2, stk_g_select(G, A, zero, DY)))
+OP(SELECT, select, infer_select, 0, stk_val zero = NUM(0); give(c, 1, stk_g_select(G, A, DY, zero));
+   give(c, 2, stk_g_select(G, A, zero, DY)))
 OP(CAST, cast, infer_cast, 0,
    if (stk_dtype_is_float(stk_g_dtype(G, X)) && stk_dtype_is_float(stk_g_dtype(G, Y)))
        give(c, 0, stk_g_cast(G, DY, stk_g_dtype(G, X))))
@@ -210,9 +216,12 @@ OP(CAST, cast, infer_cast, 0,
 
 /* ---- builders ------------------------------------------------------------------------------------------- */
 
-#define VALS_1 (stk_val[]){x}
-#define VALS_2 (stk_val[]){a, b}
-#define VALS_3 (stk_val[]){a, b, c}
+#define VALS_1                                                                                     \
+    (stk_val[]) { x }
+#define VALS_2                                                                                     \
+    (stk_val[]) { a, b }
+#define VALS_3                                                                                     \
+    (stk_val[]) { a, b, c }
 #define STK_EW(NAME, name, arity, result, doc)                                                     \
     stk_val stk_g_##name(stk_graph *g, STK_EW_ARGS_##arity)                                        \
     {                                                                                              \

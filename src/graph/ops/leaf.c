@@ -25,25 +25,29 @@ static stk_val declare(stk_graph *g, stk_op op, const char *name, stk_dtype dtyp
 {
     if (!stk_graph_ok(g)) return 0;
     if (!name || !*name || rank < 0 || rank > STK_MAX_RANK || (rank && !shape))
-        return stk_g_fail(g, STK_ERR_ARGUMENT, "%s '%s': needs a name, a rank of 0 to %d (got %d) and a shape",
+        return stk_g_fail(g, STK_ERR_ARGUMENT,
+                          "%s '%s': needs a name, a rank of 0 to %d (got %d) and a shape",
                           stk_op_name(op), name ? name : "", STK_MAX_RANK, rank);
     for (int64_t i = 0; i < g->nnodes; i++)
         if (g->nodes[i].op == (int16_t)op && !strcmp(g->nodes[i].name, name))
-            return stk_g_fail(g, STK_ERR_ARGUMENT, "%s '%s' exists already; give each one its own name",
-                              stk_op_name(op), name);
+            return stk_g_fail(g, STK_ERR_ARGUMENT,
+                              "%s '%s' exists already; give each one its own name", stk_op_name(op),
+                              name);
     int64_t ints[1 + STK_MAX_RANK] = {dtype};
     for (int32_t i = 0; i < rank; i++) ints[1 + i] = shape[i];
     stk_node like = {.op = (int16_t)op, .name = name, .ints = ints, .nints = rank + 1};
     return stk_g_add_node(g, &like, NULL);
 }
 
-stk_val stk_g_input(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank, const int64_t *shape)
+stk_val stk_g_input(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank,
+                    const int64_t *shape)
 {
     return declare(g, STK_OP_INPUT, name, dtype, rank, shape);
 }
 const stk_opdef stk_opdef_input = {.flags = STK_OPF_LEAF | STK_OPF_EFFECT, .infer = infer_declared};
 
-stk_val stk_g_variable(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank, const int64_t *shape)
+stk_val stk_g_variable(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank,
+                       const int64_t *shape)
 {
     return declare(g, STK_OP_VARIABLE, name, dtype, rank, shape);
 }
@@ -123,7 +127,8 @@ static stk_status infer_iota(stk_infer *c)
     int32_t rank = n->nints - 2;
     if (rank < 1 || rank > STK_MAX_RANK || n->ints[1] < 0 || n->ints[1] >= rank ||
         !stk_dtype_valid((stk_dtype)n->ints[0]))
-        return stk_infer_fail(c, STK_ERR_RANGE, "needs rank 1 to %d and an axis inside it", STK_MAX_RANK);
+        return stk_infer_fail(c, STK_ERR_RANGE, "needs rank 1 to %d and an axis inside it",
+                              STK_MAX_RANK);
     c->out->dtype = (stk_dtype)n->ints[0];
     c->out->shape.rank = rank;
     memcpy(c->out->shape.dim, n->ints + 2, (size_t)rank * sizeof(int64_t));
@@ -148,21 +153,25 @@ stk_val stk_g_iota(stk_graph *g, stk_dtype dtype, int32_t rank, const int64_t *s
 {
     if (!stk_graph_ok(g)) return 0;
     if (rank < 1 || rank > STK_MAX_RANK || !shape)
-        return stk_g_fail(g, STK_ERR_RANGE, "iota: rank %d; 1 to %d is possible", rank, STK_MAX_RANK);
+        return stk_g_fail(g, STK_ERR_RANGE, "iota: rank %d; 1 to %d is possible", rank,
+                          STK_MAX_RANK);
     int64_t ints[2 + STK_MAX_RANK] = {dtype, axis < 0 ? axis + rank : axis};
     for (int32_t i = 0; i < rank; i++) ints[2 + i] = shape[i];
     return stk_g_apply(g, STK_OP_IOTA, 0, NULL, &(stk_attrs){.ints = ints, .nints = rank + 2});
 }
-const stk_opdef stk_opdef_iota = {.flags = STK_OPF_NO_GRAD, .infer = infer_iota, .lower = lower_iota};
+const stk_opdef stk_opdef_iota = {
+    .flags = STK_OPF_NO_GRAD, .infer = infer_iota, .lower = lower_iota};
 
 /* ---- assign: in 0 the variable, in 1 its new value; the output is the new value ------------------------------ */
 
 static stk_status infer_assign(stk_infer *c)
 {
     if (stk_node_of(c->g, c->node->in[0])->op != STK_OP_VARIABLE)
-        return stk_infer_fail(c, STK_ERR_ARGUMENT, "the target is not a variable; make it with stk_g_variable");
+        return stk_infer_fail(c, STK_ERR_ARGUMENT,
+                              "the target is not a variable; make it with stk_g_variable");
     if (!stk_type_equal(c->in[0], c->in[1]))
-        return stk_infer_fail(c, STK_ERR_SHAPE, "variable '%s' keeps its type; cast or reshape the value",
+        return stk_infer_fail(c, STK_ERR_SHAPE,
+                              "variable '%s' keeps its type; cast or reshape the value",
                               stk_node_of(c->g, c->node->in[0])->name);
     *c->out = *c->in[0];
     return STK_OK;
@@ -170,7 +179,13 @@ static stk_status infer_assign(stk_infer *c)
 
 stk_val stk_g_assign(stk_graph *g, stk_val variable, stk_val value)
 {
+    for (int64_t k = 0; stk_graph_ok(g) && k < g->nnodes; k++)
+        if (g->nodes[k].op == STK_OP_ASSIGN && g->nodes[k].in[0] == variable)
+            return stk_g_fail(g, STK_ERR_STATE,
+                              "assign: variable '%s' is assigned twice; combine the values first",
+                              stk_node_of(g, variable)->name);
     return stk_g_apply(g, STK_OP_ASSIGN, 2, (stk_val[]){variable, value}, NULL);
 }
 static void grad_assign(stk_grad *c) { c->din[1] = c->dout[0]; }
-const stk_opdef stk_opdef_assign = {.flags = STK_OPF_EFFECT, .infer = infer_assign, .grad = grad_assign};
+const stk_opdef stk_opdef_assign = {
+    .flags = STK_OPF_EFFECT, .infer = infer_assign, .grad = grad_assign};

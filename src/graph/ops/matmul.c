@@ -5,16 +5,19 @@
 static stk_status infer_matmul(stk_infer *c)
 {
     const stk_type *a = c->in[0], *b = c->in[1];
-    if (c->node->nints != 2) return stk_infer_fail(c, STK_ERR_ARGUMENT, "needs the flags ta and tb");
+    if (c->node->nints != 2)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "needs the flags ta and tb");
     if (a->dtype != b->dtype || !stk_dtype_is_float(a->dtype))
         return stk_infer_fail(c, STK_ERR_DTYPE, "operands need one float dtype; cast first");
     if (a->shape.rank < 2 || b->shape.rank < 2)
-        return stk_infer_fail(c, STK_ERR_SHAPE, "operands need at least 2 axes; reshape vectors to [n,1] or [1,n]");
+        return stk_infer_fail(c, STK_ERR_SHAPE,
+                              "operands need at least 2 axes; reshape vectors to [n,1] or [1,n]");
     bool ta = c->node->ints[0], tb = c->node->ints[1];
     const int64_t *da = a->shape.dim + a->shape.rank - 2, *db = b->shape.dim + b->shape.rank - 2;
     int64_t m = da[ta], ka = da[!ta], kb = db[tb], n = db[!tb];
     if (ka != kb)
-        return stk_infer_fail(c, STK_ERR_SHAPE, "inner sizes %lld and %lld differ%s", (long long)ka, (long long)kb,
+        return stk_infer_fail(c, STK_ERR_SHAPE, "inner sizes %lld and %lld differ%s", (long long)ka,
+                              (long long)kb,
                               da[ta] == kb ? "; the first operand may need a transpose" : "");
     stk_shape la = a->shape, lb = b->shape;
     la.rank -= 2;
@@ -22,7 +25,8 @@ static stk_status infer_matmul(stk_infer *c)
     *c->out = (stk_type){.dtype = a->dtype};
     if (!stk_shape_broadcast(&la, &lb, &c->out->shape))
         return stk_infer_fail(c, STK_ERR_SHAPE, "the batch axes do not broadcast");
-    if (c->out->shape.rank + 2 > STK_MAX_RANK) return stk_infer_fail(c, STK_ERR_SHAPE, "rank above %d", STK_MAX_RANK);
+    if (c->out->shape.rank + 2 > STK_MAX_RANK)
+        return stk_infer_fail(c, STK_ERR_SHAPE, "rank above %d", STK_MAX_RANK);
     c->out->shape.dim[c->out->shape.rank++] = m;
     c->out->shape.dim[c->out->shape.rank++] = n;
     return STK_OK;
@@ -110,7 +114,11 @@ stk_val stk_g_matmul_t(stk_graph *g, stk_val a, stk_val b, bool ta, bool tb)
             }
         }
     }
-    return stk_g_apply(g, STK_OP_MATMUL, 2, (stk_val[]){a, b}, &(stk_attrs){.ints = (int64_t[]){ta, tb}, .nints = 2});
+    return stk_g_apply(g, STK_OP_MATMUL, 2, (stk_val[]){a, b},
+                       &(stk_attrs){.ints = (int64_t[]){ta, tb}, .nints = 2});
 }
 
-stk_val stk_g_matmul(stk_graph *g, stk_val a, stk_val b) { return stk_g_matmul_t(g, a, b, false, false); }
+stk_val stk_g_matmul(stk_graph *g, stk_val a, stk_val b)
+{
+    return stk_g_matmul_t(g, a, b, false, false);
+}

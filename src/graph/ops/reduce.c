@@ -11,23 +11,27 @@ static stk_status infer_reduce(stk_infer *c)
     const stk_node *n = c->node;
     const stk_type *x = c->in[0];
     int64_t kind = n->nints >= 2 ? n->ints[0] : -1;
-    if (kind < 0 || kind >= STK_REDUCTION_COUNT) return stk_infer_fail(c, STK_ERR_ARGUMENT, "no such reduction");
+    if (kind < 0 || kind >= STK_REDUCTION_COUNT)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "no such reduction");
     bool logic = kind == STK_REDUCE_ANY || kind == STK_REDUCE_ALL;
     bool arg = kind == STK_REDUCE_ARGMAX || kind == STK_REDUCE_ARGMIN;
     if (logic != (x->dtype == STK_BOOL) || x->dtype == STK_STRING)
-        return stk_infer_fail(c, STK_ERR_DTYPE, "%s", logic ? "any and all need bool; compare first"
-                                                            : "needs numbers; cast to float32 or int32 first");
+        return stk_infer_fail(c, STK_ERR_DTYPE, "%s",
+                              logic ? "any and all need bool; compare first"
+                                    : "needs numbers; cast to float32 or int32 first");
     uint32_t reduced = 0;
     int64_t count = 1;
     for (int32_t i = 2; i < n->nints; i++) {
         int64_t axis = n->ints[i];
         if (axis < 0 || axis >= x->shape.rank || reduced >> axis & 1u)
-            return stk_infer_fail(c, STK_ERR_RANGE, "axis %lld is outside or twice", (long long)axis);
+            return stk_infer_fail(c, STK_ERR_RANGE, "axis %lld is outside or twice",
+                                  (long long)axis);
         reduced |= 1u << axis;
         count *= x->shape.dim[axis];
     }
     if (count == 0 && (arg || kind == STK_REDUCE_MAX || kind == STK_REDUCE_MIN))
-        return stk_infer_fail(c, STK_ERR_SHAPE, "nothing to choose from: a reduced axis has size 0");
+        return stk_infer_fail(c, STK_ERR_SHAPE,
+                              "nothing to choose from: a reduced axis has size 0");
     *c->out = (stk_type){.dtype = arg ? STK_I64 : x->dtype};
     for (int32_t i = 0; i < x->shape.rank; i++) {
         bool gone = reduced >> i & 1u;
@@ -60,7 +64,8 @@ static void grad_reduce(stk_grad *c)
         memcpy(ints, n->ints, (size_t)n->nints * sizeof *ints);
         ints[0] = STK_REDUCE_SUM;
         stk_val hit = stk_g_cast(g, stk_g_eq(g, x, y), t.dtype);
-        stk_val hits = stk_g_apply(g, STK_OP_REDUCE, 1, &hit, &(stk_attrs){.ints = ints, .nints = n->nints});
+        stk_val hits =
+            stk_g_apply(g, STK_OP_REDUCE, 1, &hit, &(stk_attrs){.ints = ints, .nints = n->nints});
         hits = keep_axes(g, n, hits);
         c->din[0] = stk_g_mul(g, hit, stk_g_div(g, dy, hits));
         break;
@@ -107,8 +112,10 @@ static stk_val gather_axes(stk_graph *g, stk_val x, uint32_t *mask)
             count++;
         }
     if (!count || last - first + 1 == count) return x;
-    for (int32_t i = 0; i < rank; i++) if (!(*mask >> i & 1u)) perm[n++] = i;
-    for (int32_t i = 0; i < rank; i++) if (*mask >> i & 1u) perm[n++] = i;
+    for (int32_t i = 0; i < rank; i++)
+        if (!(*mask >> i & 1u)) perm[n++] = i;
+    for (int32_t i = 0; i < rank; i++)
+        if (*mask >> i & 1u) perm[n++] = i;
     *mask = ((1u << count) - 1u) << (rank - count);
     return stk_g_transpose(g, x, perm);
 }
@@ -127,13 +134,15 @@ static stk_val reduce(stk_graph *g, const char *who, stk_reduction kind, stk_val
         mask |= 1u << axis;
     }
     stk_shape kept = s;
-    for (int32_t i = 0; i < s.rank; i++) if (mask >> i & 1u) kept.dim[i] = 1;
+    for (int32_t i = 0; i < s.rank; i++)
+        if (mask >> i & 1u) kept.dim[i] = 1;
     uint32_t moved = mask;
     stk_val t = gather_axes(g, x, &moved);
     bool reshape_after = keep && t != x;
     int64_t ints[2 + STK_MAX_RANK] = {kind, keep && !reshape_after};
     int32_t nints = 2;
-    for (int32_t i = 0; i < s.rank; i++) if (moved >> i & 1u) ints[nints++] = i;
+    for (int32_t i = 0; i < s.rank; i++)
+        if (moved >> i & 1u) ints[nints++] = i;
     stk_val y = stk_g_apply(g, STK_OP_REDUCE, 1, &t, &(stk_attrs){.ints = ints, .nints = nints});
     return reshape_after ? stk_g_reshape(g, y, kept.rank, kept.dim) : y;
 }
@@ -150,8 +159,14 @@ REDUCTION(reduce_min, MIN)
 REDUCTION(any, ANY)
 REDUCTION(all, ALL)
 
-stk_val stk_g_argmax(stk_graph *g, stk_val x, int32_t axis) { return reduce(g, "argmax", STK_REDUCE_ARGMAX, x, 1, &axis, false); }
-stk_val stk_g_argmin(stk_graph *g, stk_val x, int32_t axis) { return reduce(g, "argmin", STK_REDUCE_ARGMIN, x, 1, &axis, false); }
+stk_val stk_g_argmax(stk_graph *g, stk_val x, int32_t axis)
+{
+    return reduce(g, "argmax", STK_REDUCE_ARGMAX, x, 1, &axis, false);
+}
+stk_val stk_g_argmin(stk_graph *g, stk_val x, int32_t axis)
+{
+    return reduce(g, "argmin", STK_REDUCE_ARGMIN, x, 1, &axis, false);
+}
 stk_val stk_g_sum_all(stk_graph *g, stk_val x) { return stk_g_sum(g, x, 0, NULL, false); }
 stk_val stk_g_mean_all(stk_graph *g, stk_val x) { return stk_g_mean(g, x, 0, NULL, false); }
 
@@ -159,7 +174,8 @@ stk_val stk_g_mean(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool
 {
     stk_val sum = stk_g_sum(g, x, n, axes, keep);
     if (!sum) return 0;
-    int64_t all = stk_shape_count(&stk_type_of(g, x)->shape), left = stk_shape_count(&stk_type_of(g, sum)->shape);
+    int64_t all = stk_shape_count(&stk_type_of(g, x)->shape),
+            left = stk_shape_count(&stk_type_of(g, sum)->shape);
     double count = left ? (double)all / (double)left : 1;
     return stk_g_mul(g, sum, stk_g_scalar(g, stk_g_dtype(g, x), 1.0 / count));
 }
@@ -182,5 +198,7 @@ stk_val stk_g_sum_to(stk_graph *g, stk_val x, const stk_shape *shape)
         if (i < lead || (shape->dim[i - lead] == 1 && have.dim[i] != 1)) axes[n++] = i;
     if (n) x = stk_g_sum(g, x, n, axes, false);
     if (!stk_graph_ok(g)) return 0;
-    return stk_shape_equal(&stk_type_of(g, x)->shape, shape) ? x : stk_g_reshape(g, x, shape->rank, shape->dim);
+    return stk_shape_equal(&stk_type_of(g, x)->shape, shape)
+               ? x
+               : stk_g_reshape(g, x, shape->rank, shape->dim);
 }

@@ -23,7 +23,8 @@ static stk_status infer_reshape(stk_infer *c)
 {
     int64_t have = stk_shape_count(&c->in[0]->shape), known = 1;
     int32_t rank = c->node->nints, hole = -1;
-    if (rank > STK_MAX_RANK) return stk_infer_fail(c, STK_ERR_SHAPE, "rank %d; at most %d", rank, STK_MAX_RANK);
+    if (rank > STK_MAX_RANK)
+        return stk_infer_fail(c, STK_ERR_SHAPE, "rank %d; at most %d", rank, STK_MAX_RANK);
     c->out->dtype = c->in[0]->dtype;
     c->out->shape.rank = rank;
     for (int32_t i = 0; i < rank; i++) {
@@ -33,12 +34,16 @@ static stk_status infer_reshape(stk_infer *c)
             continue;
         }
         if (d < 0 || !stk_mul_i64(known, d, &known))
-            return stk_infer_fail(c, STK_ERR_SHAPE, "size %lld of axis %d; sizes are >= 0, one may be -1", (long long)d, i);
+            return stk_infer_fail(c, STK_ERR_SHAPE,
+                                  "size %lld of axis %d; sizes are >= 0, one may be -1",
+                                  (long long)d, i);
         c->out->shape.dim[i] = d;
     }
     if (hole >= 0) {
         if (known == 0 || have % known)
-            return stk_infer_fail(c, STK_ERR_SHAPE, "%lld elements do not divide into the other sizes", (long long)have);
+            return stk_infer_fail(c, STK_ERR_SHAPE,
+                                  "%lld elements do not divide into the other sizes",
+                                  (long long)have);
         c->out->shape.dim[hole] = have / known;
         known *= have / known;
     }
@@ -62,10 +67,12 @@ static stk_status lower_alias(stk_lower *l)
 
 stk_val stk_g_reshape(stk_graph *g, stk_val x, int32_t rank, const int64_t *shape)
 {
-    if (rank < 0 || (rank && !shape)) return stk_g_fail(g, STK_ERR_ARGUMENT, "reshape: no shape given");
+    if (rank < 0 || (rank && !shape))
+        return stk_g_fail(g, STK_ERR_ARGUMENT, "reshape: no shape given");
     return stk_g_apply(g, STK_OP_RESHAPE, 1, &x, &(stk_attrs){.ints = shape, .nints = rank});
 }
-const stk_opdef stk_opdef_reshape = {.infer = infer_reshape, .grad = grad_reshape, .lower = lower_alias};
+const stk_opdef stk_opdef_reshape = {
+    .infer = infer_reshape, .grad = grad_reshape, .lower = lower_alias};
 
 stk_val stk_g_expand_dims(stk_graph *g, stk_val x, int32_t axis)
 {
@@ -73,7 +80,8 @@ stk_val stk_g_expand_dims(stk_graph *g, stk_val x, int32_t axis)
     stk_shape s = stk_type_of(g, x)->shape;
     if (axis < 0) axis += s.rank + 1;
     if (axis < 0 || axis > s.rank || s.rank == STK_MAX_RANK)
-        return stk_g_fail(g, STK_ERR_RANGE, "expand_dims: axis %d does not fit %s", axis, STK_SHAPE_TEXT(&s));
+        return stk_g_fail(g, STK_ERR_RANGE, "expand_dims: axis %d does not fit %s", axis,
+                          STK_SHAPE_TEXT(&s));
     memmove(s.dim + axis + 1, s.dim + axis, (size_t)(s.rank - axis) * sizeof s.dim[0]);
     s.dim[axis] = 1;
     return stk_g_reshape(g, x, s.rank + 1, s.dim);
@@ -86,7 +94,8 @@ stk_val stk_g_squeeze(stk_graph *g, stk_val x, int32_t axis)
     axis = stk_g_axis(g, "squeeze", x, axis);
     if (axis < 0) return 0;
     if (s.dim[axis] != 1)
-        return stk_g_fail(g, STK_ERR_SHAPE, "squeeze: axis %d of %s has not size 1", axis, STK_SHAPE_TEXT(&s));
+        return stk_g_fail(g, STK_ERR_SHAPE, "squeeze: axis %d of %s has not size 1", axis,
+                          STK_SHAPE_TEXT(&s));
     memmove(s.dim + axis, s.dim + axis + 1, (size_t)(s.rank - axis - 1) * sizeof s.dim[0]);
     return stk_g_reshape(g, x, s.rank - 1, s.dim);
 }
@@ -97,12 +106,14 @@ static stk_status infer_transpose(stk_infer *c)
 {
     uint32_t seen = 0;
     int32_t rank = c->in[0]->shape.rank;
-    if (c->node->nints != rank) return stk_infer_fail(c, STK_ERR_SHAPE, "perm has %d axes, not %d", c->node->nints, rank);
+    if (c->node->nints != rank)
+        return stk_infer_fail(c, STK_ERR_SHAPE, "perm has %d axes, not %d", c->node->nints, rank);
     *c->out = *c->in[0];
     for (int32_t i = 0; i < rank; i++) {
         int64_t p = c->node->ints[i];
         if (p < 0 || p >= rank || seen >> p & 1u)
-            return stk_infer_fail(c, STK_ERR_ARGUMENT, "perm must name each of the %d axes once", rank);
+            return stk_infer_fail(c, STK_ERR_ARGUMENT, "perm must name each of the %d axes once",
+                                  rank);
         seen |= 1u << p;
         c->out->shape.dim[i] = c->in[0]->shape.dim[p];
     }
@@ -143,11 +154,14 @@ const stk_opdef stk_opdef_transpose = {
 static stk_status infer_broadcast(stk_infer *c)
 {
     stk_shape want = {.rank = c->node->nints}, got;
-    if (want.rank > STK_MAX_RANK) return stk_infer_fail(c, STK_ERR_SHAPE, "rank %d; at most %d", want.rank, STK_MAX_RANK);
+    if (want.rank > STK_MAX_RANK)
+        return stk_infer_fail(c, STK_ERR_SHAPE, "rank %d; at most %d", want.rank, STK_MAX_RANK);
     for (int32_t i = 0; i < want.rank; i++) want.dim[i] = c->node->ints[i];
-    STK_TRY(stk_shape_check("broadcast", want.rank, want.dim, stk_dtype_size(c->in[0]->dtype), c->err));
+    STK_TRY(
+        stk_shape_check("broadcast", want.rank, want.dim, stk_dtype_size(c->in[0]->dtype), c->err));
     if (!stk_shape_broadcast(&c->in[0]->shape, &want, &got) || !stk_shape_equal(&got, &want))
-        return stk_infer_fail(c, STK_ERR_SHAPE, "does not broadcast to %s; sizes must be equal or 1",
+        return stk_infer_fail(c, STK_ERR_SHAPE,
+                              "does not broadcast to %s; sizes must be equal or 1",
                               STK_SHAPE_TEXT(&want));
     *c->out = (stk_type){c->in[0]->dtype, want};
     return STK_OK;
@@ -177,7 +191,8 @@ stk_val stk_g_broadcast(stk_graph *g, stk_val x, int32_t rank, const int64_t *sh
 {
     if (stk_graph_ok(g) && stk_val_ok(g, x)) {
         stk_shape have = stk_type_of(g, x)->shape;
-        if (have.rank == rank && (!rank || !memcmp(have.dim, shape, (size_t)rank * sizeof *shape))) return x;
+        if (have.rank == rank && (!rank || !memcmp(have.dim, shape, (size_t)rank * sizeof *shape)))
+            return x;
     }
     return stk_g_apply(g, STK_OP_BROADCAST, 1, &x, &(stk_attrs){.ints = shape, .nints = rank});
 }
@@ -190,7 +205,9 @@ static stk_status infer_slice(stk_infer *c)
 {
     int32_t rank = c->in[0]->shape.rank;
     const int64_t *start = c->node->ints, *size = start + rank, *step = size + rank;
-    if (c->node->nints != 3 * rank) return stk_infer_fail(c, STK_ERR_ARGUMENT, "start, size and step need %d numbers each", rank);
+    if (c->node->nints != 3 * rank)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "start, size and step need %d numbers each",
+                              rank);
     *c->out = *c->in[0];
     for (int32_t i = 0; i < rank; i++) {
         int64_t have = c->in[0]->shape.dim[i], last;
@@ -200,8 +217,10 @@ static stk_status infer_slice(stk_infer *c)
                    start[i] + last >= 0 && start[i] + last < have;
         }
         if (!fits)
-            return stk_infer_fail(c, STK_ERR_RANGE, "axis %d: %lld elements from %lld in steps of %lld leave 0..%lld", i,
-                                  (long long)size[i], (long long)start[i], (long long)step[i], (long long)have - 1);
+            return stk_infer_fail(c, STK_ERR_RANGE,
+                                  "axis %d: %lld elements from %lld in steps of %lld leave 0..%lld",
+                                  i, (long long)size[i], (long long)start[i], (long long)step[i],
+                                  (long long)have - 1);
         c->out->shape.dim[i] = size[i];
     }
     return STK_OK;
@@ -216,7 +235,8 @@ static void grad_slice(stk_grad *c)
     int64_t ints[3 * STK_MAX_RANK];
     for (int32_t i = 0; i < s.rank; i++) {
         int64_t n = size[i], stride = step[i] < 0 ? -step[i] : step[i];
-        int64_t span = n ? (n - 1) * stride + 1 : 0, first = step[i] < 0 ? start[i] - (span - 1) : start[i];
+        int64_t span = n ? (n - 1) * stride + 1 : 0,
+                first = step[i] < 0 ? start[i] - (span - 1) : start[i];
         if (step[i] < 0) d = stk_g_reverse(c->g, d, i);
         if (n == 0) first = 0;
         ints[i] = first;
@@ -224,12 +244,14 @@ static void grad_slice(stk_grad *c)
         ints[2 * s.rank + i] = stride - 1;
     }
     double zero = 0;
-    c->din[0] = stk_g_apply(c->g, STK_OP_PAD, 1, &d,
-                            &(stk_attrs){.ints = ints, .nints = 3 * s.rank, .reals = &zero, .nreals = 1});
+    c->din[0] =
+        stk_g_apply(c->g, STK_OP_PAD, 1, &d,
+                    &(stk_attrs){.ints = ints, .nints = 3 * s.rank, .reals = &zero, .nreals = 1});
 }
 
 /* Leading-axis windows are contiguous: no copy then. */
-static bool slice_is_contiguous(const stk_shape *in, const int64_t *start, const int64_t *size, const int64_t *step)
+static bool slice_is_contiguous(const stk_shape *in, const int64_t *start, const int64_t *size,
+                                const int64_t *step)
 {
     int32_t i = 0;
     while (i < in->rank && size[i] == 1) i++;
@@ -260,7 +282,8 @@ static stk_status lower_slice(stk_lower *l)
     return STK_OK;
 }
 
-stk_val stk_g_slice(stk_graph *g, stk_val x, const int64_t *start, const int64_t *size, const int64_t *step)
+stk_val stk_g_slice(stk_graph *g, stk_val x, const int64_t *start, const int64_t *size,
+                    const int64_t *step)
 {
     int32_t rank = stk_g_rank(g, x);
     int64_t ints[3 * STK_MAX_RANK];
@@ -305,13 +328,18 @@ static stk_status infer_pad(stk_infer *c)
 {
     int32_t rank = c->in[0]->shape.rank;
     const int64_t *low = c->node->ints, *high = low + rank, *gap = high + rank;
-    if (c->node->nints != 3 * rank) return stk_infer_fail(c, STK_ERR_ARGUMENT, "low, high and interior need %d numbers each", rank);
+    if (c->node->nints != 3 * rank)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "low, high and interior need %d numbers each",
+                              rank);
     *c->out = *c->in[0];
     for (int32_t i = 0; i < rank; i++) {
         int64_t n = c->in[0]->shape.dim[i], spread;
-        if (low[i] < 0 || high[i] < 0 || gap[i] < 0 || !stk_mul_i64(n ? n - 1 : 0, gap[i], &spread) ||
-            __builtin_add_overflow(n + spread, low[i], &spread) || __builtin_add_overflow(spread, high[i], &spread))
-            return stk_infer_fail(c, STK_ERR_RANGE, "axis %d: padding %lld, %lld, interior %lld; needs >= 0", i,
+        if (low[i] < 0 || high[i] < 0 || gap[i] < 0 ||
+            !stk_mul_i64(n ? n - 1 : 0, gap[i], &spread) ||
+            __builtin_add_overflow(n + spread, low[i], &spread) ||
+            __builtin_add_overflow(spread, high[i], &spread))
+            return stk_infer_fail(c, STK_ERR_RANGE,
+                                  "axis %d: padding %lld, %lld, interior %lld; needs >= 0", i,
                                   (long long)low[i], (long long)high[i], (long long)gap[i]);
         c->out->shape.dim[i] = spread;
     }
@@ -369,14 +397,16 @@ static stk_status infer_concat(stk_infer *c)
     *c->out = *c->in[0];
     int64_t axis = n->nints == 1 ? n->ints[0] : -1, total = 0;
     if (axis < 0 || axis >= c->in[0]->shape.rank)
-        return stk_infer_fail(c, STK_ERR_RANGE, "axis %lld; 0 to %d is possible", (long long)axis, c->in[0]->shape.rank - 1);
+        return stk_infer_fail(c, STK_ERR_RANGE, "axis %lld; 0 to %d is possible", (long long)axis,
+                              c->in[0]->shape.rank - 1);
     for (int32_t i = 0; i < n->nin; i++) {
         stk_type t = *stk_type_of(c->g, n->in[i]);
         if (__builtin_add_overflow(total, t.shape.dim[axis], &total))
             return stk_infer_fail(c, STK_ERR_RANGE, "the sizes add up to more than 2^63");
         t.shape.dim[axis] = c->in[0]->shape.dim[axis];
         if (!stk_type_equal(&t, c->in[0]))
-            return stk_infer_fail(c, STK_ERR_SHAPE, "input %d is %s; all must agree but on axis %lld", i,
+            return stk_infer_fail(c, STK_ERR_SHAPE,
+                                  "input %d is %s; all must agree but on axis %lld", i,
                                   STK_TYPE_TEXT(stk_type_of(c->g, n->in[i])), (long long)axis);
     }
     c->out->shape.dim[axis] = total;
@@ -397,7 +427,8 @@ static stk_status lower_concat(stk_lower *l)
 {
     const stk_node *n = l->node;
     const stk_type *out = stk_type_of(l->g, n->out);
-    stk_concat_params *p = stk_lower_params(l, STK_K_CONCAT, sizeof *p + (size_t)n->nin * sizeof p->width[0]);
+    stk_concat_params *p =
+        stk_lower_params(l, STK_K_CONCAT, sizeof *p + (size_t)n->nin * sizeof p->width[0]);
     if (!p) return STK_ERR_MEMORY;
     int64_t axis = n->ints[0], inner = stk_dtype_size(out->dtype);
     p->inputs = n->nin;
@@ -420,9 +451,11 @@ stk_val stk_g_concat(stk_graph *g, int32_t n, const stk_val *x, int32_t axis)
     axis = stk_g_axis(g, "concat", x[0], axis);
     if (axis < 0) return 0;
     int64_t at = axis;
-    return n == 1 ? x[0] : stk_g_apply(g, STK_OP_CONCAT, n, x, &(stk_attrs){.ints = &at, .nints = 1});
+    return n == 1 ? x[0]
+                  : stk_g_apply(g, STK_OP_CONCAT, n, x, &(stk_attrs){.ints = &at, .nints = 1});
 }
-const stk_opdef stk_opdef_concat = {.infer = infer_concat, .grad = grad_concat, .lower = lower_concat};
+const stk_opdef stk_opdef_concat = {
+    .infer = infer_concat, .grad = grad_concat, .lower = lower_concat};
 
 /* ---- made of the above --------------------------------------------------------------------------------------------------- */
 
@@ -430,7 +463,8 @@ stk_val stk_g_stack(stk_graph *g, int32_t n, const stk_val *x, int32_t axis)
 {
     enum { MOST = 1024 };
     if (!stk_graph_ok(g)) return 0;
-    if (n < 1 || n > MOST || !x) return stk_g_fail(g, STK_ERR_ARGUMENT, "stack: %d inputs; 1 to %d", n, MOST);
+    if (n < 1 || n > MOST || !x)
+        return stk_g_fail(g, STK_ERR_ARGUMENT, "stack: %d inputs; 1 to %d", n, MOST);
     stk_val wide[MOST];
     if (axis < 0) axis += stk_g_rank(g, x[0]) + 1;
     for (int32_t i = 0; i < n; i++) wide[i] = stk_g_expand_dims(g, x[i], axis);
@@ -441,10 +475,12 @@ void stk_g_split(stk_graph *g, stk_val x, int32_t axis, int32_t n, stk_val *part
 {
     int64_t size = stk_g_dim(g, x, axis);
     if (n < 1 || size % n) {
-        stk_g_fail(g, STK_ERR_SHAPE, "split: axis %d has %lld elements, not a multiple of %d", axis, (long long)size, n);
+        stk_g_fail(g, STK_ERR_SHAPE, "split: axis %d has %lld elements, not a multiple of %d", axis,
+                   (long long)size, n);
         n = 0;
     }
-    for (int32_t i = 0; i < n; i++) parts[i] = stk_g_slice_axis(g, x, axis, i * (size / n), size / n);
+    for (int32_t i = 0; i < n; i++)
+        parts[i] = stk_g_slice_axis(g, x, axis, i * (size / n), size / n);
 }
 
 /* [a, b] times [2, 3] = [1, a, 1, b] broadcast to [2, a, 3, b], reshaped to [2a, 3b]; axes with 1 stay as they are. */
@@ -453,13 +489,17 @@ stk_val stk_g_tile(stk_graph *g, stk_val x, const int64_t *times)
     if (!stk_graph_ok(g) || !stk_val_ok(g, x)) return 0;
     stk_shape s = stk_type_of(g, x)->shape, one = {0}, many = {0};
     for (int32_t i = 0; i < s.rank; i++) {
-        if (times[i] < 1) return stk_g_fail(g, STK_ERR_RANGE, "tile: times[%d] is %lld; needs >= 1", i, (long long)times[i]);
+        if (times[i] < 1)
+            return stk_g_fail(g, STK_ERR_RANGE, "tile: times[%d] is %lld; needs >= 1", i,
+                              (long long)times[i]);
         if (times[i] > 1) {
-            if (many.rank + 2 > STK_MAX_RANK) return stk_g_fail(g, STK_ERR_SHAPE, "tile: too many axes repeat at once");
+            if (many.rank + 2 > STK_MAX_RANK)
+                return stk_g_fail(g, STK_ERR_SHAPE, "tile: too many axes repeat at once");
             one.dim[one.rank++] = 1;
             many.dim[many.rank++] = times[i];
         }
-        if (many.rank + 1 > STK_MAX_RANK) return stk_g_fail(g, STK_ERR_SHAPE, "tile: too many axes repeat at once");
+        if (many.rank + 1 > STK_MAX_RANK)
+            return stk_g_fail(g, STK_ERR_SHAPE, "tile: too many axes repeat at once");
         one.dim[one.rank++] = many.dim[many.rank] = s.dim[i];
         many.rank++;
         s.dim[i] *= times[i];

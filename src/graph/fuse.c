@@ -1,0 +1,136 @@
+/* Which elementwise nodes run together: each cluster becomes one chain, one pass over memory.
+ *
+ * Nodes are taken in order. A node joins the clusters of its operands when they have its shape and when
+ * joining makes no cycle: no value may leave the cluster, pass through an outside node and come back. */
+#include "graph/plan.h"
+
+#include <string.h>
+
+typedef struct fuser {
+    const stk_graph *g;
+    int32_t *cluster; /* per node; -1 none */
+    int32_t *parent;  /* union-find over cluster ids */
+    int32_t *size;    /* nodes per cluster root */
+    int32_t *first;   /* lowest node index per cluster root */
+    int32_t *visited; /* per node: stamp of the last search */
+    int32_t *stack;
+    int32_t stamp, count;
+} fuser;
+
+enum {
+    MOST_NODES = 28
+}; /* per chain: keeps registers, inputs and constants inside the chain's limits */
+
+static int32_t find(fuser *f, int32_t id)
+{
+    while (f->parent[id] != id) id = f->parent[id] = f->parent[f->parent[id]];
+    return id;
+}
+
+static bool is_chainable(const stk_graph *g, const stk_node *n)
+{
+    return stk_op_is_elementwise((stk_op)n->op) &&
+           stk_shape_count(&stk_type_of(g, n->out)->shape) > 0;
+}
+
+/* Integers narrower than 64 bits wrap when they are stored; inside a chain they would not. */
+static bool must_store(stk_dtype d)
+{
+    char kind = stk_dtype_kind(d);
+    return (kind == 'I' || kind == 'U') && stk_dtype_size(d) < 8;
+}
+
+/* Is a member of cluster `id` reachable backwards from value v by a path that starts outside the cluster? */
+static bool depends_on(fuser *f, stk_val v, int32_t id)
+{
+    int32_t depth = 0, low = f->first[id];
+    f->stack[depth++] = f->g->values[v].node;
+    while (depth > 0) {
+        int32_t k = f->stack[--depth];
+        if (k < low || f->visited[k] == f->stamp) continue;
+        f->visited[k] = f->stamp;
+        if (f->cluster[k] >= 0 && find(f, f->cluster[k]) == id) return true;
+        const stk_node *n = &f->g->nodes[k];
+        for (int32_t i = 0; i < n->nin; i++) {
+            int32_t from = f->g->values[n->in[i]].node;
+            if (from >= low && f->visited[from] != f->stamp) f->stack[depth++] = from;
+        }
+    }
+    return false;
+}
+
+/* May cluster `mine` of the node `now` join cluster `id`? Checks every value that enters either from outside. */
+static bool can_join(fuser *f, int32_t now, int32_t mine, int32_t id)
+{
+    const stk_graph *g = f->g;
+    if (f->size[mine] + f->size[id] > MOST_NODES) return false;
+    int32_t low = f->first[mine] < f->first[id] ? f->first[mine] : f->first[id];
+    for (int32_t k = low; k <= now; k++) {
+        if (f->cluster[k] < 0) continue;
+        int32_t c = find(f, f->cluster[k]);
+        if (c != mine && c != id) continue;
+        int32_t other = c == mine ? id : mine;
+        for (int32_t i = 0; i < g->nodes[k].nin; i++) {
+            int32_t from = g->values[g->nodes[k].in[i]].node;
+            int32_t source = f->cluster[from] >= 0 ? find(f, f->cluster[from]) : -1;
+            if (source == mine || source == id) continue; /* direct edges are what we want */
+            f->stamp++;
+            if (depends_on(f, g->nodes[k].in[i], other)) return false;
+        }
+    }
+    return true;
+}
+
+static void join(fuser *f, int32_t a, int32_t b)
+{
+    f->parent[b] = a;
+    f->size[a] += f->size[b];
+    if (f->first[b] < f->first[a]) f->first[a] = f->first[b];
+}
+
+static void place_node(fuser *f, int32_t k, bool no_fuse)
+{
+    const stk_graph *g = f->g;
+    const stk_node *n = &g->nodes[k];
+    int32_t mine = f->count++;
+    f->cluster[k] = f->parent[mine] = mine;
+    f->size[mine] = 1;
+    f->first[mine] = k;
+    for (int32_t i = 0; i < n->nin && !no_fuse; i++) {
+        int32_t from = g->values[n->in[i]].node;
+        if (f->cluster[from] < 0 || must_store(stk_type_of(g, n->in[i])->dtype)) continue;
+        if (!stk_shape_equal(&stk_type_of(g, n->in[i])->shape, &stk_type_of(g, n->out)->shape))
+            continue;
+        int32_t id = find(f, f->cluster[from]);
+        mine = find(f, mine);
+        if (id != mine && can_join(f, k, mine, id)) join(f, id, mine);
+    }
+}
+
+stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters, int32_t *count,
+                             stk_error *err)
+{
+    size_t n = (size_t)g->nnodes + 1, edges = n;
+    for (int64_t k = 0; k < g->nnodes; k++) edges += (size_t)g->nodes[k].nin;
+    int32_t *memory = stk_calloc(5 * n + edges, sizeof *memory);
+    if (!memory) return stk_fail_memory(err, "fuse", (5 * n + edges) * sizeof *memory);
+    fuser f = {g, clusters, memory, memory + n, memory + 2 * n, memory + 3 * n, memory + 5 * n,
+               0, 0};
+    for (int64_t k = 0; k < g->nnodes; k++) clusters[k] = -1;
+    for (int64_t k = 0; k < g->nnodes; k++)
+        if (is_chainable(g, &g->nodes[k])) place_node(&f, (int32_t)k, no_fuse);
+    /* Number the clusters that are left 0, 1, 2, ... */
+    int32_t *number = memory + 4 * n;
+    memset(number, 0, n * sizeof *number);
+    *count = 0;
+    for (int64_t k = 0; k < g->nnodes; k++)
+        if (clusters[k] >= 0) {
+            int32_t root = find(&f, clusters[k]);
+            if (!number[root]) number[root] = ++*count;
+            clusters[k] = root;
+        }
+    for (int64_t k = 0; k < g->nnodes; k++)
+        if (clusters[k] >= 0) clusters[k] = number[clusters[k]] - 1;
+    stk_free(memory);
+    return STK_OK;
+}

@@ -1,0 +1,110 @@
+/* Which tasks share a parallel region: a task follows the one before it when both are cut along the same leading
+ * index, so that a part's results are consumed while they are still in cache and one fork-join serves both. */
+#include "graph/elect.h"
+
+/* Rough speeds that decide how work is cut. They are constants on purpose: the cut must not depend on the machine. */
+static const double FLOPS_PER_NS = 40, BYTES_PER_NS = 16;
+enum { MOST_PARTS = 64, PART_NS = 2500 };
+
+static double estimate_ns(double flops, double bytes)
+{
+    double by_flops = flops / FLOPS_PER_NS, by_bytes = bytes / BYTES_PER_NS;
+    return by_flops > by_bytes ? by_flops : by_bytes;
+}
+
+void stk_cut(const stk_impl *impl, const void *params, double flops, double bytes, int64_t *units,
+             int32_t *parts)
+{
+    *units = impl->units ? impl->units(params) : 1;
+    int64_t grain = impl->grain ? impl->grain(params) : 1;
+    int64_t most = stk_min_i64(*units / (grain > 0 ? grain : 1), MOST_PARTS);
+    double wanted = estimate_ns(flops, bytes) / PART_NS;
+    /* A power of two: any number of threads that is one shares the parts evenly. */
+    *parts = 1;
+    while (*parts * 2 <= most && *parts * 2 <= wanted) *parts *= 2;
+}
+
+static bool is_output_arg(const stk_task *t, int32_t i) { return i % (t->nin + t->nout) >= t->nin; }
+
+/* Is arg i of the task cut along with its units, when the group has `units` of them? */
+static bool arg_is_cut(const stk_task *t, int32_t i, int64_t units)
+{
+    if (t->kernel == STK_K_CHAIN) {
+        const stk_chain *c = t->params;
+        if (c->segments != 1 || t->count % units) return false;
+        return is_output_arg(t, i) || c->input[i].walk == STK_WALK_DENSE;
+    }
+    return t->impl->aligned && i < 32 && (t->impl->aligned(t->params) >> i & 1u);
+}
+
+/* Two tasks of one group may touch the same buffer only if both have it cut alike. */
+static bool gets_along(const stk_plan *p, const stk_task *a, const stk_task *b, int64_t units)
+{
+    for (int32_t i = 0; i < a->nargs; i++)
+        for (int32_t j = 0; j < b->nargs; j++) {
+            if (stk_root(p, a->arg[i]) != stk_root(p, b->arg[j])) continue;
+            if (!is_output_arg(a, i) && !is_output_arg(b, j)) continue; /* both only read */
+            if (p->home[a->arg[i]].offset || p->home[b->arg[j]].offset) return false;
+            if (!arg_is_cut(a, i, units) || !arg_is_cut(b, j, units)) return false;
+        }
+    return true;
+}
+
+static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, int64_t k)
+{
+    const stk_task *h = &p->tasks[head], *t = &p->tasks[k];
+    if (e->no_group || h->kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
+    if (t->kernel == STK_K_CHAIN) {
+        const stk_chain *c = t->params;
+        if (c->segments != 1 || t->count % h->units) return false;
+    } else if (t->units != h->units) {
+        return false;
+    }
+    bool meets = false; /* sharing data is the point of it */
+    for (int64_t m = head; m < k; m++) {
+        if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
+        for (int32_t i = 0; i < t->nargs && !meets; i++)
+            for (int32_t j = 0; j < p->tasks[m].nargs && !meets; j++)
+                meets = stk_root(p, t->arg[i]) == stk_root(p, p->tasks[m].arg[j]);
+    }
+    return meets;
+}
+
+/* A chain at the head of a group counts rows like its followers: the largest common leading count. */
+static int64_t leading_units(const stk_plan *p, const stk_task *t)
+{
+    const stk_chain *c = t->params;
+    (void)p;
+    if (t->kernel != STK_K_CHAIN || c->segments != 1 || c->rank < 2) return 0;
+    return c->dim[0];
+}
+
+void stk_plan_groups(stk_plan *p, const stk_election *e)
+{
+    p->groups = 0;
+    for (int64_t head = 0; head < p->ntasks;) {
+        stk_task *h = &p->tasks[head];
+        int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
+        h->group = p->groups;
+        h->scale = 1;
+        if (lead >= h->parts && h->parts > 1) { /* try as the head of a row-wise group */
+            h->units = lead;
+            if (next < p->ntasks && can_follow(p, e, head, next))
+                h->scale = units / lead;
+            else
+                h->units = units;
+        }
+        while (next < p->ntasks && can_follow(p, e, head, next)) {
+            stk_task *t = &p->tasks[next];
+            t->follows = true;
+            t->group = p->groups;
+            t->scale = t->kernel == STK_K_CHAIN ? t->count / h->units : 1;
+            t->units = h->units;
+            t->parts = h->parts;
+            t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
+            next++;
+        }
+        p->groups++;
+        head = next;
+    }
+}

@@ -1,0 +1,56 @@
+/* program.h - a compiled graph: launches over one arena, and what must be patched to run it on other data. */
+#ifndef STK_GRAPH_PROGRAM_H
+#define STK_GRAPH_PROGRAM_H
+
+#include "graph/elect.h"
+#include "graph/plan.h"
+#include "graph/store.h"
+
+/* An input: where its address stands in the launches' argument lists. Feeding writes these and nothing else. */
+typedef struct stk_patch {
+    void **where;
+    int64_t offset;
+} stk_patch;
+
+typedef struct stk_feed {
+    const char *name;
+    stk_type type;
+    stk_patch *patches;
+    int32_t npatches;
+    void *address;      /* what is bound now */
+    stk_tensor *tensor; /* handle that keeps it alive (shared memory) */
+    void *copy;         /* device memory of our own (conversion or device without shared memory) */
+} stk_feed;
+
+typedef struct stk_fetch {
+    const char *name;
+    stk_type type;
+    void *address; /* NULL for outputs that are inputs */
+    int32_t feed;  /* then: which input, else -1 */
+    int64_t offset;
+} stk_fetch;
+
+struct stk_program {
+    stk_graph *g;  /* after all passes; names and types live here */
+    stk_plan plan; /* its arena holds params and argument lists */
+    stk_device *device;
+    stk_store *store;
+    void *memory; /* arena: activations, gradients, scratch */
+    int64_t memory_bytes;
+    void *constants;
+    int64_t constant_bytes;
+    int64_t step;       /* number of the next run */
+    void *step_address; /* where launches read it */
+    stk_launch *launches;
+    int64_t nlaunches;
+    stk_feed *feeds;
+    int32_t nfeeds;
+    stk_fetch *fetches;
+    int32_t nfetches;
+    stk_program_stats stats;
+};
+
+/* compile.c: everything between a graph and a runnable program. */
+stk_status stk_program_emit(stk_program *p, stk_error *err);
+
+#endif
