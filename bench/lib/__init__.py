@@ -1,0 +1,1 @@
+"""Parts of bench/run: programs (run them), machine (its limits and load), goals, table."""
