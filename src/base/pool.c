@@ -20,6 +20,7 @@
 #include "base/cpus.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "base/trace.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -147,6 +148,9 @@ static void wait_for_mail(worker *w, uint32_t last)
 static void *work(void *argument)
 {
     worker *w = argument;
+    char name[16];
+    snprintf(name, sizeof name, "pool %d", (int)w->thread);
+    stk_trace_name_thread(name);
     stk_float_env_enter();
     inside_pool = w->pool;
     inside_thread = w->thread;

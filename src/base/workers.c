@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "base/trace.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -69,6 +70,7 @@ static void *work(void *argument)
 {
     hand *h = argument;
     stk_workers *w = h->workers;
+    stk_trace_name_thread("worker");
     stk_float_env_enter();
     inside = w;
     task t;
