@@ -34,5 +34,8 @@ typedef struct stk_vec {
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
 const stk_vec *stk_vec_get(void);
+const stk_vec *stk_vec_find(const char *name); /* NULL when this CPU cannot run it */
+void stk_vec_use(
+    const stk_vec *vec); /* tests: what stk_vec_get() gives from now on; NULL = choose again */
 
 #endif

@@ -1,0 +1,282 @@
+/* The CPU as a device: host memory, the implementations of impls.def, and the loop that runs launches.
+ *
+ * Launches run in order, each cut into parts. A launch that `follows` joins the group of the one before it: part p of
+ * the whole group runs on one thread, launch after launch, while its data is in that core's cache. */
+#include "device/cpu/cpu.h"
+
+#include "base/clock.h"
+#include "base/float_env.h"
+#include "device/cpu/vec/vec.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+typedef struct group {
+    const stk_launch *launch;
+    int64_t count;
+    int32_t parts, threads;
+} group;
+
+static inline void run_part(const group *g, int32_t part)
+{
+    for (int64_t i = 0; i < g->count; i++) {
+        const stk_launch *l = &g->launch[i];
+        int64_t lo, hi;
+        stk_part_range(l->units, g->parts, part, &lo, &hi);
+        if (lo < hi) l->run(l, lo * l->scale, hi * l->scale, part);
+    }
+}
+
+/* The pool splits over the threads that pay off, not over parts: each takes a run of neighbouring parts. */
+static void run_share(void *context, int64_t share, int32_t thread)
+{
+    (void)thread;
+    const group *g = context;
+    int64_t lo, hi;
+    stk_part_range(g->parts, g->threads, (int32_t)share, &lo, &hi);
+    for (int64_t part = lo; part < hi; part++) run_part(g, (int32_t)part);
+}
+
+static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
+{
+    group g = {launch, count, launch->parts, launch->threads};
+    if (g.parts < 1) g.parts = 1;
+    if (g.threads > cpu->threads) g.threads = cpu->threads;
+    if (g.threads > g.parts) g.threads = g.parts;
+    if (g.threads > 1)
+        stk_pool_run(cpu->pool, run_share, &g, g.threads);
+    else
+        for (int32_t part = 0; part < g.parts; part++) run_part(&g, part);
+    for (int64_t i = 0; i < count; i++)
+        if (launch[i].impl->finish) launch[i].impl->finish(&launch[i]);
+}
+
+static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err)
+{
+    (void)err;
+    stk_float_env was = stk_float_env_enter();
+    for (int64_t i = 0; i < n;) {
+        int64_t end = i + 1;
+        while (end < n && launches[end].follows) end++;
+        run_group((stk_cpu *)d, launches + i, end - i);
+        i = end;
+    }
+    stk_float_env_leave(was);
+    return STK_OK;
+}
+
+static stk_status cpu_wait(stk_device *d, stk_error *err)
+{
+    (void)d, (void)err;
+    return STK_OK;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+static void *cpu_alloc(stk_device *d, size_t bytes)
+{
+    (void)d;
+    return stk_alloc_pages(bytes);
+}
+
+static void cpu_free(stk_device *d, void *address, size_t bytes)
+{
+    (void)d;
+    stk_free_pages(address, bytes);
+}
+
+static stk_status cpu_copy(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err)
+{
+    (void)d, (void)err;
+    if (bytes) memmove(to, from, bytes);
+    return STK_OK;
+}
+
+/* ---- what it is ------------------------------------------------------------------------------------ */
+
+static void nothing(void *context, int64_t part, int32_t thread)
+{
+    (void)context, (void)part, (void)thread;
+}
+
+/* The median of a few empty regions, after some that wake the threads. */
+static double measure_fork_join(stk_cpu *cpu)
+{
+    enum { WARM = 8, ROUNDS = 25 };
+    int64_t ns[ROUNDS];
+    if (cpu->threads < 2) return 0;
+    for (int i = 0; i < WARM; i++) stk_pool_run(cpu->pool, nothing, NULL, cpu->threads);
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t begin = stk_now_ns(), at = i;
+        stk_pool_run(cpu->pool, nothing, NULL, cpu->threads);
+        int64_t took = stk_now_ns() - begin;
+        for (; at > 0 && ns[at - 1] > took; at--) ns[at] = ns[at - 1];
+        ns[at] = took;
+    }
+    return (double)stk_max_i64(ns[ROUNDS / 2], 1);
+}
+
+static void read_model(char *text, size_t size)
+{
+    char line[256];
+    snprintf(text, size, "unknown processor");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file) return;
+    while (fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !colon) continue;
+        snprintf(text, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    fclose(file);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list below and the measurement */
+
+static void cpu_describe(stk_device *d, stk_device_report *out)
+{
+    stk_cpu *cpu = (stk_cpu *)d;
+    char model[128];
+    read_model(model, sizeof model);
+    pthread_mutex_lock(&lock);
+    if (cpu->fork_join_ns == 0) cpu->fork_join_ns = measure_fork_join(cpu);
+    pthread_mutex_unlock(&lock);
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "cpu:0");
+    snprintf(out->detail, sizeof out->detail, "%s, %s kernels", model, stk_vec_get()->name);
+    out->threads = cpu->threads;
+    out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    out->fork_join_ns = cpu->fork_join_ns;
+}
+
+static const stk_impl *const *cpu_impls(stk_device *d, stk_kernel kernel, int32_t *n)
+{
+    const stk_cpu *cpu = (const stk_cpu *)d;
+    if ((unsigned)kernel >= STK_KERNEL_COUNT) {
+        *n = 0;
+        return NULL;
+    }
+    *n = cpu->first[kernel + 1] - cpu->first[kernel];
+    return cpu->impl + cpu->first[kernel];
+}
+
+/* ---- life ------------------------------------------------------------------------------------------ */
+
+static void cpu_release(stk_device *d)
+{
+    stk_cpu *cpu = (stk_cpu *)d;
+    stk_pool_release(cpu->pool);
+    stk_free(cpu);
+}
+
+static const stk_device_vt cpu_vt = {.describe = cpu_describe,
+                                     .alloc = cpu_alloc,
+                                     .free = cpu_free,
+                                     .upload = cpu_copy,
+                                     .download = cpu_copy,
+                                     .copy = cpu_copy,
+                                     .impls = cpu_impls,
+                                     .run = cpu_run,
+                                     .wait = cpu_wait,
+                                     .shares_memory = true,
+                                     .release = cpu_release};
+
+static void list_impls(stk_cpu *cpu)
+{
+    static const stk_impl *const rows[] = {
+#define STK_IMPL(name) &stk_impl_##name,
+#include "device/cpu/impls.def"
+    };
+    int32_t listed = 0;
+    for (int32_t kernel = 0; kernel < STK_KERNEL_COUNT; kernel++) {
+        cpu->first[kernel] = listed;
+        for (int32_t i = 0; i < STK_CPU_IMPLS; i++)
+            if (rows[i]->kernel == kernel) cpu->impl[listed++] = rows[i];
+    }
+    cpu->first[STK_KERNEL_COUNT] = listed;
+}
+
+stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err)
+{
+    *out = NULL;
+    if (threads < 0)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "cpu: %d threads; give the number of threads, or 0 for all", threads);
+    stk_cpu *cpu = stk_calloc(1, sizeof *cpu);
+    if (!cpu) return stk_fail_memory(err, "a CPU device", sizeof *cpu);
+    stk_status status = stk_pool_new(threads, &cpu->pool, err);
+    if (status != STK_OK) {
+        stk_free(cpu);
+        return status;
+    }
+    cpu->device.vt = &cpu_vt;
+    cpu->device.refs = 1;
+    cpu->threads = stk_pool_threads(cpu->pool);
+    list_impls(cpu);
+    *out = &cpu->device;
+    return STK_OK;
+}
+
+/* ---- opening by name -------------------------------------------------------------------------------
+ *
+ * Two spinning pools on the same cores slow each other down many times over, so whoever asks for the same
+ * number of threads gets the same device. */
+static stk_cpu *open_cpus;
+
+static stk_status open_cpu(int32_t threads, stk_device **out, stk_error *err)
+{
+    pthread_mutex_lock(&lock);
+    stk_status status = STK_OK;
+    stk_cpu *cpu = open_cpus;
+    while (cpu && cpu->asked != threads) cpu = cpu->next;
+    if (cpu) {
+        *out = stk_device_retain(&cpu->device);
+    } else if ((status = stk_cpu_device_new(threads, out, err)) == STK_OK) {
+        cpu = (stk_cpu *)*out;
+        cpu->asked = threads;
+        cpu->next = open_cpus;
+        open_cpus = cpu;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+stk_status stk_device_open(const char *name, int32_t threads, stk_device **out, stk_error *err)
+{
+    if (!name || !out)
+        return stk_fail(err, STK_ERR_ARGUMENT, "device_open: %s is NULL", name ? "out" : "name");
+    *out = NULL;
+    if (!strcmp(name, "cpu") || !strcmp(name, "cpu:0")) return open_cpu(threads, out, err);
+    return stk_fail(err, STK_ERR_DEVICE, "device_open: no device \"%s\"; there is \"cpu:0\"", name);
+}
+
+stk_device *stk_device_retain(stk_device *device)
+{
+    if (device) __atomic_add_fetch(&device->refs, 1, __ATOMIC_RELAXED);
+    return device;
+}
+
+/* A device that can be found by name must vanish from the list before its last reference is gone, or
+ * another thread might take it up again. */
+void stk_device_release(stk_device *device)
+{
+    if (!device) return;
+    pthread_mutex_lock(&lock);
+    bool last = __atomic_sub_fetch(&device->refs, 1, __ATOMIC_ACQ_REL) == 0;
+    for (stk_cpu **at = &open_cpus; last && *at; at = &(*at)->next)
+        if (&(*at)->device == device) {
+            *at = (*at)->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    if (last) device->vt->release(device);
+}
+
+void stk_device_describe(stk_device *device, stk_device_report *out)
+{
+    if (device && out) device->vt->describe(device, out);
+}

@@ -1,0 +1,60 @@
+/* Which instruction set the vector kernels run with: decided once, at the first question. */
+#include "device/cpu/vec/vec.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const stk_vec stk_vec__base;
+#if defined(__x86_64__)
+extern const stk_vec stk_vec__avx2, stk_vec__avx512;
+#endif
+
+static const stk_vec *_Atomic chosen;
+
+#if defined(__x86_64__)
+/* The features of x86-64-v3 and -v4 that the compiler is allowed to use in those builds. */
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+const stk_vec *stk_vec_find(const char *name)
+{
+#if defined(__x86_64__)
+    if (!strcmp(name, "avx512")) return has_avx512() ? &stk_vec__avx512 : NULL;
+    if (!strcmp(name, "avx2")) return has_avx2() ? &stk_vec__avx2 : NULL;
+#endif
+    return strcmp(name, "base") ? NULL : &stk_vec__base;
+}
+
+/* The environment may ask for less than the machine has; what it has not got, or never heard of, is
+ * passed over in silence (the device report names the set in use). */
+static const stk_vec *choose(void)
+{
+    static const char *const widest_first[] = {"avx512", "avx2", "base"};
+    const char *wanted = getenv("STOKER_ISA");
+    const stk_vec *found = wanted ? stk_vec_find(wanted) : NULL;
+    for (size_t i = 0; !found && i < sizeof widest_first / sizeof *widest_first; i++)
+        found = stk_vec_find(widest_first[i]);
+    return found;
+}
+
+const stk_vec *stk_vec_get(void)
+{
+    const stk_vec *vec = atomic_load_explicit(&chosen, memory_order_acquire);
+    if (vec) return vec;
+    vec = choose();
+    atomic_store_explicit(&chosen, vec, memory_order_release);
+    return vec;
+}
+
+void stk_vec_use(const stk_vec *vec) { atomic_store(&chosen, vec); }

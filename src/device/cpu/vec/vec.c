@@ -1,0 +1,12 @@
+/* The table of tables of one instruction set. */
+#include "device/cpu/vec/vec.h"
+
+#include "device/cpu/vec/elementwise.h"
+#include "device/cpu/vec/reduce.h"
+
+extern const stk_vec STK_VEC(stk_vec);
+const stk_vec STK_VEC(stk_vec) = {
+    .name = STK_ISA_NAME,
+    .ew = &STK_VEC(stk_vec_ew),
+    .reduce = &STK_VEC(stk_vec_reduce),
+};

@@ -1,0 +1,174 @@
+/* The CPU device: opening, sharing, description, memory, groups of launches, instruction sets. */
+#include "device/launch.h"
+
+#include "device/cpu/cpu.h"
+#include "device/cpu/vec/vec.h"
+
+TEST(opens_by_name)
+{
+    stk_error err;
+    stk_device *a = NULL, *b = NULL, *c = NULL;
+    REQUIRE(CHECK_OK(stk_device_open("cpu:0", 2, &a, &err)));
+    REQUIRE(CHECK_OK(stk_device_open("cpu", 2, &b, &err)));
+    REQUIRE(CHECK_OK(stk_device_open("cpu", 1, &c, &err)));
+    CHECK(a == b); /* one pool per number of threads */
+    CHECK(a != c);
+    stk_device_report report;
+    stk_device_describe(a, &report);
+    CHECK_STR(report.name, "cpu:0");
+    CHECK_EQ_I64(report.threads, 2);
+    CHECK(report.memory > 0);
+    CHECK(report.fork_join_ns > 0);
+    CHECK_CONTAINS(report.detail, stk_vec_get()->name);
+    stk_device_release(a);
+    stk_device_release(b);
+    stk_device_release(c);
+    stk_device_release(NULL);
+    CHECK_FAILS(stk_device_open("gpu:7", 0, &a, &err), STK_ERR_DEVICE, "gpu:7");
+    CHECK_FAILS(stk_device_open("cpu", -1, &a, &err), STK_ERR_ARGUMENT, "threads");
+    CHECK_FAILS(stk_device_open(NULL, 0, &a, &err), STK_ERR_ARGUMENT, "NULL");
+    CHECK(a == NULL || a == b);
+}
+
+static stk_status open_and_close(void)
+{
+    stk_device *d = NULL;
+    stk_error err;
+    stk_status status = stk_device_open("cpu", 3, &d, &err);
+    stk_device_release(d);
+    return status;
+}
+
+TEST(survives_without_memory) { OOM_LOOP(open_and_close()); }
+
+TEST(lists_implementations_ref_last)
+{
+    stk_device *d = launch_device(1);
+    for (int k = 0; k < STK_KERNEL_COUNT; k++) {
+        int32_t n = -1;
+        const stk_impl *const *list = d->vt->impls(d, (stk_kernel)k, &n);
+        CHECK(n >= 0);
+        for (int32_t i = 0; i < n; i++) {
+            CHECK_EQ_I64(list[i]->kernel, k);
+            CHECK(list[i]->run != NULL);
+            if (i) CHECK(list[i]->rank >= list[i - 1]->rank);
+        }
+    }
+}
+
+TEST(memory_is_zeroed_and_copied)
+{
+    stk_error err;
+    stk_device *d = launch_device(1);
+    size_t sizes[] = {1, 100, 3 << 20};
+    for (int i = 0; i < 3; i++) {
+        char *p = d->vt->alloc(d, sizes[i]);
+        REQUIRE(CHECK(p != NULL));
+        CHECK(p[0] == 0 && p[sizes[i] - 1] == 0);
+        char x = 7, y = 0;
+        CHECK_OK(d->vt->upload(d, p + sizes[i] - 1, &x, 1, &err));
+        CHECK_OK(d->vt->copy(d, p, p + sizes[i] - 1, 1, &err));
+        CHECK_OK(d->vt->download(d, &y, p, 1, &err));
+        CHECK_EQ_I64(y, 7);
+        d->vt->free(d, p, sizes[i]);
+    }
+    CHECK_OK(d->vt->wait(d, &err));
+}
+
+/* ---- groups: what ran when ------------------------------------------------------------------------ */
+
+enum { UNITS = 37 };
+
+typedef struct record {
+    int32_t step[2][UNITS * 3]; /* order in which a unit of each launch was done within its part */
+    int32_t finished;
+} record;
+
+static _Thread_local int32_t clock_of_thread;
+
+static void note(const stk_launch *l, int64_t lo, int64_t hi, int part)
+{
+    (void)part;
+    record *r = l->arg[0];
+    int which = (int)(intptr_t)l->state;
+    for (int64_t u = lo; u < hi; u++) r->step[which][u] = ++clock_of_thread;
+}
+
+static void count_finish(const stk_launch *l) { ((record *)l->arg[0])->finished++; }
+
+TEST(followers_run_part_by_part)
+{
+    static const stk_impl noting = {.name = "note", .run = note, .finish = count_finish};
+    for (int32_t threads = 1; threads <= 4; threads++) {
+        static record r;
+        stk_error err;
+        memset(&r, 0, sizeof r);
+        void *arg[] = {&r};
+        stk_launch l[2];
+        for (int i = 0; i < 2; i++)
+            l[i] = (stk_launch){.run = note,
+                                .arg = arg,
+                                .impl = &noting,
+                                .units = UNITS,
+                                .parts = 5,
+                                .threads = 4,
+                                .scale = i ? 3 : 1,
+                                .follows = i == 1,
+                                .state = (void *)(intptr_t)i};
+        stk_device *d = launch_device(threads);
+        CHECK_OK(d->vt->run(d, l, 2, &err));
+        CHECK_EQ_I64(r.finished, 2);
+        for (int32_t part = 0; part < 5; part++) {
+            int64_t lo, hi;
+            stk_part_range(UNITS, 5, part, &lo, &hi);
+            int32_t last_first = r.step[0][hi - 1], first_second = r.step[1][lo * 3];
+            CHECK_EQ_I64(first_second, last_first + 1); /* the same thread, right behind */
+            for (int64_t u = lo * 3; u < hi * 3; u++) CHECK(r.step[1][u] > 0);
+        }
+    }
+}
+
+TEST(subnormals_are_off_while_running)
+{
+    stk_device *d = launch_device(2);
+    enum { N = 100000 };
+    float *x = stk_malloc(N * sizeof *x);
+    for (int i = 0; i < N; i++) x[i] = 1e-30f;
+    int64_t count[] = {N};
+    stk_chain c = {.inputs = 1,
+                   .outputs = 1,
+                   .ops = 1,
+                   .regs = 2,
+                   .segments = 1,
+                   .tile = 1024,
+                   .count = count};
+    c.op[0] = (stk_chain_op){.code = STK_EW_MUL, .dst = 1, .a = 0, .b = 0};
+    c.output[0].reg = 1;
+    void *arg[] = {x, x};
+    CHECK(LAUNCH(d, STK_K_CHAIN, "vec", &c, arg, 2, 8));
+    int nonzero = 0;
+    for (int i = 0; i < N; i++) nonzero += x[i] != 0;
+    CHECK_EQ_I64(nonzero, 0);
+    volatile float tiny = 1e-30f; /* and the caller has its own mode back */
+    CHECK(tiny * 1e-10f != 0);
+    stk_free(x);
+}
+
+TEST(instruction_sets_by_name)
+{
+    CHECK(stk_vec_find("base") != NULL);
+    CHECK(stk_vec_find("abacus") == NULL);
+    const stk_vec *widest = stk_vec_get();
+    stk_vec_use(stk_vec_find("base"));
+    CHECK_STR(stk_vec_get()->name, "base");
+    setenv("STOKER_ISA", "base", 1);
+    stk_vec_use(NULL);
+    CHECK_STR(stk_vec_get()->name, "base");
+    setenv("STOKER_ISA", "abacus", 1);
+    stk_vec_use(NULL);
+    CHECK(stk_vec_get() == widest);
+    unsetenv("STOKER_ISA");
+    stk_vec_use(widest);
+}
+
+TEST_MAIN()
