@@ -200,6 +200,24 @@ STK_API void stk_program_describe(const stk_program *p, stk_program_stats *out);
 /* A table of the launches: kernel, implementation, shape, threads. Free with stk_text_free. */
 STK_API STK_MUST_USE stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err);
 
+/* ---- functions: one program per set of shapes ---------------------------------------------------------------------------
+ * A function builds its graph anew for each new combination of input types and keeps the programs. All of them
+ * share one store, so a model compiled for the last, smaller batch sees the same variables. */
+typedef struct stk_function stk_function;
+typedef void (*stk_function_build)(stk_graph *g, const stk_val *x, void *context);
+STK_API STK_MUST_USE stk_status stk_function_new(int32_t nin, const char *const *names,
+                                                 stk_function_build build, void *context,
+                                                 const stk_program_options *options,
+                                                 stk_function **out, stk_error *err);
+STK_API void stk_function_release(stk_function *f);
+/* The program for these inputs, already fed with them. It belongs to the function. */
+STK_API STK_MUST_USE stk_status stk_function_call(stk_function *f, stk_tensor *const *x,
+                                                  stk_program **program, stk_error *err);
+STK_API stk_store *stk_function_store(stk_function *f);    /* borrowed */
+STK_API int32_t stk_function_count(const stk_function *f); /* programs compiled so far */
+/* Why the i-th program was made: "first call", or "input 'x' is float32[7,100], it was float32[32,100] before". */
+STK_API const char *stk_function_reason(const stk_function *f, int32_t i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -187,10 +187,23 @@ static stk_status place_assignments(stk_plan *p, stk_error *err)
     return STK_OK;
 }
 
+/* Outputs that a task writes whole go to the caller's memory when that is wanted. */
+static void place_results(stk_plan *p)
+{
+    for (int64_t i = 0; p->outside_results && i < p->g->noutputs; i++) {
+        const stk_home *h = &p->home[p->g->outputs[i].val];
+        stk_home *root = &p->home[h->root];
+        if (root->place == STK_AT_ARENA && h->offset == 0 && root->bytes == h->bytes)
+            root->place = STK_AT_RESULT;
+    }
+}
+
 stk_status stk_plan_homes(stk_plan *p, stk_error *err)
 {
     resolve_aliases(p);
-    return place_assignments(p, err);
+    STK_TRY(place_assignments(p, err));
+    place_results(p);
+    return STK_OK;
 }
 
 /* ---- lifetimes and offsets ------------------------------------------------------------------------------------ */

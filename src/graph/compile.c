@@ -110,8 +110,8 @@ static void count_stats(stk_program *p)
     }
 }
 
-stk_status stk_program_new(const stk_graph *g, const stk_program_options *options,
-                           stk_program **out, stk_error *err)
+stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options,
+                               bool outside_results, stk_program **out, stk_error *err)
 {
     stk_program_options defaults = stk_program_options_defaults();
     const stk_program_options *o = options ? options : &defaults;
@@ -122,6 +122,7 @@ stk_status stk_program_new(const stk_graph *g, const stk_program_options *option
     int64_t start = stk_now_ns();
     stk_program *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
+    p->plan.outside_results = outside_results;
     stk_status status = choose_device(p, o, err);
     if (status == STK_OK) status = run_passes(g, &p->g, err);
     if (status == STK_OK) status = plan_program(p, o, err);
@@ -134,4 +135,10 @@ stk_status stk_program_new(const stk_graph *g, const stk_program_options *option
     p->stats.build_ms = (double)(stk_now_ns() - start) / 1e6;
     *out = p;
     return STK_OK;
+}
+
+stk_status stk_program_new(const stk_graph *g, const stk_program_options *options,
+                           stk_program **out, stk_error *err)
+{
+    return stk_program_compile(g, options, false, out, err);
 }

@@ -85,25 +85,51 @@ static void *resolve(const linker *l, stk_val v)
     }
 }
 
+/* The patch list that a value belongs to, when its memory comes from the caller. */
+static bool patch_list(const linker *l, stk_val root, stk_patch ***list, int32_t **count)
+{
+    stk_program *p = l->p;
+    if (p->plan.home[root].place == STK_AT_INPUT) {
+        *list = &p->feeds[l->feed_of[root]].patches;
+        *count = &p->feeds[l->feed_of[root]].npatches;
+        return true;
+    }
+    for (int32_t i = 0; p->plan.home[root].place == STK_AT_RESULT && i < p->nfetches; i++)
+        if (stk_root(&p->plan, p->g->outputs[i].val) == root) {
+            *list = &p->fetches[i].patches;
+            *count = &p->fetches[i].npatches;
+            return true;
+        }
+    return false;
+}
+
+static bool make_room(stk_program *p, stk_patch **list, int32_t *count)
+{
+    *list = stk_arena_array(&p->plan.arena, (size_t)*count, sizeof **list);
+    *count = 0;
+    return *list != NULL;
+}
+
 static stk_status add_patches(const linker *l, stk_error *err)
 {
     stk_program *p = l->p;
     const stk_plan *plan = &p->plan;
+    bool room = true;
     for (int pass = 0; pass < 2; pass++) { /* count, then write */
         for (int64_t k = 0; k < plan->ntasks; k++)
             for (int32_t i = 0; i < plan->tasks[k].nargs; i++) {
                 const stk_home *h = &plan->home[plan->tasks[k].arg[i]];
-                if (plan->home[h->root].place != STK_AT_INPUT) continue;
-                stk_feed *f = &p->feeds[l->feed_of[h->root]];
-                if (pass) f->patches[f->npatches] = (stk_patch){&p->launches[k].arg[i], h->offset};
-                f->npatches++;
+                stk_patch **list;
+                int32_t *count;
+                if (!patch_list(l, h->root, &list, &count)) continue;
+                if (pass) (*list)[*count] = (stk_patch){&p->launches[k].arg[i], h->offset};
+                ++*count;
             }
-        for (int32_t i = 0; pass == 0 && i < p->nfeeds; i++) {
-            p->feeds[i].patches =
-                stk_arena_array(&p->plan.arena, (size_t)p->feeds[i].npatches, sizeof(stk_patch));
-            if (!p->feeds[i].patches) return stk_fail_memory(err, "inputs", 0);
-            p->feeds[i].npatches = 0;
-        }
+        for (int32_t i = 0; pass == 0 && i < p->nfeeds; i++)
+            room = room && make_room(p, &p->feeds[i].patches, &p->feeds[i].npatches);
+        for (int32_t i = 0; pass == 0 && i < p->nfetches; i++)
+            room = room && make_room(p, &p->fetches[i].patches, &p->fetches[i].npatches);
+        if (!room) return stk_fail_memory(err, "inputs", 0);
     }
     return STK_OK;
 }
@@ -142,11 +168,13 @@ static stk_status list_outputs(const linker *l, stk_error *err)
         const stk_output *o = &p->g->outputs[i];
         const stk_home *h = &p->plan.home[o->val];
         bool is_input = p->plan.home[h->root].place == STK_AT_INPUT;
-        p->fetches[p->nfetches++] = (stk_fetch){.name = o->name,
-                                                .type = *stk_type_of(p->g, o->val),
-                                                .address = resolve(l, o->val),
-                                                .offset = h->offset,
-                                                .feed = is_input ? l->feed_of[h->root] : -1};
+        p->fetches[p->nfetches++] =
+            (stk_fetch){.name = o->name,
+                        .type = *stk_type_of(p->g, o->val),
+                        .address = resolve(l, o->val),
+                        .outside = p->plan.home[h->root].place == STK_AT_RESULT,
+                        .offset = h->offset,
+                        .feed = is_input ? l->feed_of[h->root] : -1};
     }
     return STK_OK;
 }
@@ -165,8 +193,8 @@ static stk_status emit_all(const linker *l, stk_error *err)
     if (!p->launches) return stk_fail_memory(err, "launches", 0);
     for (int64_t k = 0; k < plan->ntasks; k++)
         STK_TRY(emit_launch(l, &plan->tasks[k], &p->launches[k], err));
-    STK_TRY(add_patches(l, err));
-    return list_outputs(l, err);
+    STK_TRY(list_outputs(l, err));
+    return add_patches(l, err);
 }
 
 stk_status stk_program_emit(stk_program *p, stk_error *err)

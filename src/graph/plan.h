@@ -34,7 +34,7 @@ typedef enum stk_place {
     STK_AT_VARIABLE,
     STK_AT_CONST,
     STK_AT_STEP,
-    STK_AT_NONE
+    STK_AT_RESULT, /* memory that the caller gives for an output */
 } stk_place;
 
 typedef struct stk_home {
@@ -54,7 +54,7 @@ typedef struct stk_plan {
     stk_home *home; /* per value */
     int32_t groups;
     int64_t arena_bytes;
-    bool no_fuse;
+    bool no_fuse, outside_results;
 } stk_plan;
 
 /* fuse.c: clusters[node] = number of the chain an elementwise node belongs to, -1 for others. */

@@ -22,12 +22,16 @@ typedef struct stk_feed {
     void *copy;         /* device memory of our own (conversion or device without shared memory) */
 } stk_feed;
 
+/* An output. Its memory is the program's, an input's, or (outside) given by the caller before each run. */
 typedef struct stk_fetch {
     const char *name;
     stk_type type;
-    void *address; /* NULL for outputs that are inputs */
-    int32_t feed;  /* then: which input, else -1 */
+    void *address; /* NULL for outputs that are inputs or outside */
+    int32_t feed;  /* which input it is, else -1 */
     int64_t offset;
+    bool outside;
+    stk_patch *patches;
+    int32_t npatches;
 } stk_fetch;
 
 struct stk_program {
@@ -49,6 +53,16 @@ struct stk_program {
     int32_t nfetches;
     stk_program_stats stats;
 };
+
+/* As stk_program_new; with outside_results, results that are computed (not aliases) are written to memory that the caller
+ * binds before each run. */
+stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options,
+                               bool outside_results, stk_program **out, stk_error *err);
+
+static inline void stk_patch_all(const stk_patch *patches, int32_t n, void *address)
+{
+    for (int32_t i = 0; i < n; i++) *patches[i].where = (char *)address + patches[i].offset;
+}
 
 /* compile.c: everything between a graph and a runnable program. */
 stk_status stk_program_emit(stk_program *p, stk_error *err);
