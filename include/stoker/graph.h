@@ -143,6 +143,26 @@ STK_API stk_val stk_g_mean_all(stk_graph *g, stk_val x);
 STK_API stk_val stk_g_matmul(stk_graph *g, stk_val a, stk_val b);
 STK_API stk_val stk_g_matmul_t(stk_graph *g, stk_val a, stk_val b, bool ta, bool tb);
 
+/* ---- control flow ------------------------------------------------------------------------------------------------
+ * Bodies are graphs whose inputs, in the order they were made, are the values passed in, and whose outputs, in order,
+ * are the values that come out. They hold no variables: pass values in. They are copied; the caller releases its own.
+ * The first output is returned, the others are the ids that follow. */
+STK_API stk_val stk_g_cond(stk_graph *g, stk_val pred, const stk_graph *then_body,
+                           const stk_graph *else_body, int32_t n, const stk_val *x);
+/* x = ncarry carried values, then constants. cond: x -> one bool. body: x -> ncarry values. With max_trips > 0 the loop
+ * stops there at the latest and has a gradient. */
+STK_API stk_val stk_g_while(stk_graph *g, const stk_graph *cond, const stk_graph *body,
+                            int32_t ncarry, int32_t n, const stk_val *x, int64_t max_trips);
+typedef struct stk_scan_options {
+    int64_t trips;    /* only without scanned inputs; else their first axis says it */
+    bool reverse;     /* last slice first; results stay at their slice's place */
+    bool no_gradient; /* do not keep the carried values for a gradient */
+} stk_scan_options;
+/* body: carry..., slice of xs..., consts... -> carry..., y... Outputs: last carry..., ys stacked on a first axis. */
+STK_API stk_val stk_g_scan(stk_graph *g, const stk_graph *body, int32_t ncarry,
+                           const stk_val *carry, int32_t nxs, const stk_val *xs, int32_t nconst,
+                           const stk_val *consts, const stk_scan_options *options);
+
 /* ---- variables ------------------------------------------------------------------------------------------------
  * A store holds the variables of one or several programs, by name. */
 typedef struct stk_store stk_store;
