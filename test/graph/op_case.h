@@ -37,10 +37,10 @@ typedef struct op_case {
     stk_val (*build)(stk_graph *g, const stk_val *in, stk_dtype real);
     int32_t nin;
     op_input in[8];
-    double tol;      /* |a - b| <= tol * (1 + |b|) against reference kernels; 0 = 1e-5 */
-    double grad_tol; /* against finite differences; 0 = 1e-5 */
-    int no_grad;     /* no gradient modes (integer results, flat functions) */
-    int grad2;       /* also gradients of gradients */
+    double tol;       /* |a - b| <= tol * (1 + |b|) against reference kernels; 0 = 1e-5 */
+    double grad_tol;  /* against finite differences; 0 = 1e-5 */
+    int no_grad;      /* no gradient modes (integer results, flat functions) */
+    int grad2;        /* also gradients of gradients */
     int skip_grad_of; /* bit i: input i has kinks or is an index; take no differences there */
 } op_case;
 
@@ -59,7 +59,8 @@ static double op_random(void)
 static void op_make_inputs(const op_case *c, stk_dtype real, stk_tensor **out)
 {
     op_random_state = 88172645463325252ull;
-    for (const char *s = c->name; *s; s++) op_random_state = (op_random_state ^ (uint64_t)*s) * 0x100000001b3ull;
+    for (const char *s = c->name; *s; s++)
+        op_random_state = (op_random_state ^ (uint64_t)*s) * 0x100000001b3ull;
     for (int32_t i = 0; i < c->nin; i++) {
         stk_error err;
         const op_input *in = &c->in[i];
@@ -69,8 +70,10 @@ static void op_make_inputs(const op_case *c, stk_dtype real, stk_tensor **out)
         bool whole = dtype != STK_F32 && dtype != STK_F64 && dtype != STK_F16 && dtype != STK_BF16;
         for (int64_t k = 0; k < stk_tensor_count(out[i]); k++) {
             double v = in->lo + (in->hi - in->lo) * op_random();
-            if (whole) v = floor(in->lo + (in->hi - in->lo + 1) * op_random());
-            else v = (double)(float)v;
+            if (whole)
+                v = floor(in->lo + (in->hi - in->lo + 1) * op_random());
+            else
+                v = (double)(float)v;
             CHECK_OK(stk_tensor_set(out[i], k, v, &err));
         }
     }
@@ -90,7 +93,8 @@ static stk_val op_weighted_sum(stk_graph *g, stk_val y, stk_dtype real, unsigned
     stk_error err;
     CHECK_OK(stk_tensor_new(real, rank, shape, &r, &err));
     for (int64_t k = 0; k < stk_tensor_count(r); k++)
-        CHECK_OK(stk_tensor_set(r, k, 0.5 + (double)((uint64_t)(k + 1) * 2654435761u * salt % 1024) / 1024, &err));
+        CHECK_OK(stk_tensor_set(
+            r, k, 0.5 + (double)((uint64_t)(k + 1) * 2654435761u * salt % 1024) / 1024, &err));
     stk_val sum = stk_g_sum_all(g, stk_g_mul(g, stk_g_cast(g, y, real), stk_g_const(g, r)));
     stk_tensor_release(r);
     return sum;
@@ -106,7 +110,8 @@ static stk_graph *op_graph(const op_case *c, stk_dtype real, op_goal goal)
     CHECK_OK(stk_graph_new(&g, &err));
     for (int32_t i = 0; i < c->nin; i++) {
         snprintf(name, sizeof name, "x%d", i);
-        in[i] = stk_g_input(g, name, c->in[i].dtype == STK_F32 ? real : c->in[i].dtype, c->in[i].rank, c->in[i].shape);
+        in[i] = stk_g_input(g, name, c->in[i].dtype == STK_F32 ? real : c->in[i].dtype,
+                            c->in[i].rank, c->in[i].shape);
     }
     stk_val y = c->build(g, in, real);
     if (goal == OP_VALUE) {
@@ -124,7 +129,8 @@ static stk_graph *op_graph(const op_case *c, stk_dtype real, op_goal goal)
     if (goal == OP_GRAD2) {
         stk_val second = stk_g_scalar(g, real, 0);
         for (int32_t i = 0; i < n; i++)
-            if (d[i]) second = stk_g_add(g, second, op_weighted_sum(g, d[i], real, 7u + (unsigned)i));
+            if (d[i])
+                second = stk_g_add(g, second, op_weighted_sum(g, d[i], real, 7u + (unsigned)i));
         loss = second;
         stk_g_gradients(g, loss, n, wrt, d);
     }
@@ -173,7 +179,8 @@ static stk_tensor *op_read(stk_program *p, const char *name)
     return t;
 }
 
-static void op_compare(const op_case *c, const char *what, const stk_tensor *got, const stk_tensor *want, double tol)
+static void op_compare(const op_case *c, const char *what, const stk_tensor *got,
+                       const stk_tensor *want, double tol)
 {
     if (!got || !want) return;
     CHECK_EQ_I64(stk_tensor_count(got), stk_tensor_count(want));
@@ -182,13 +189,15 @@ static void op_compare(const op_case *c, const char *what, const stk_tensor *got
         double a = stk_tensor_at(got, k), b = stk_tensor_at(want, k);
         bool same = (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= tol * (1 + fabs(b));
         if (same) continue;
-        printf("case '%s', %s: element %lld is %.9g, reference %.9g\n", c->name, what, (long long)k, a, b);
+        printf("case '%s', %s: element %lld is %.9g, reference %.9g\n", c->name, what, (long long)k,
+               a, b);
         CHECK(!"within tolerance of the reference");
         return;
     }
 }
 
-static void op_same_bits(const op_case *c, const char *what, const stk_tensor *a, const stk_tensor *b)
+static void op_same_bits(const op_case *c, const char *what, const stk_tensor *a,
+                         const stk_tensor *b)
 {
     bool same = a && b && stk_tensor_bytes(a) == stk_tensor_bytes(b) &&
                 !memcmp(a->data, b->data, (size_t)stk_tensor_bytes(a));
@@ -196,7 +205,8 @@ static void op_same_bits(const op_case *c, const char *what, const stk_tensor *a
     CHECK(same);
 }
 
-static stk_tensor *op_run_value(const op_case *c, const stk_graph *g, stk_tensor **x, op_run_options o)
+static stk_tensor *op_run_value(const op_case *c, const stk_graph *g, stk_tensor **x,
+                                op_run_options o)
 {
     stk_program *p = op_compile(c, g, o);
     stk_error err;
@@ -217,7 +227,8 @@ static void op_test_values(const op_case *c, stk_dtype real)
     double tol = c->tol > 0 ? c->tol : 1e-5;
     op_make_inputs(c, real, x);
     stk_graph *g = op_graph(c, real, OP_VALUE);
-    stk_tensor *ref = op_run_value(c, g, x, (op_run_options){.threads = 1, .ref = true, .no_fuse = true});
+    stk_tensor *ref =
+        op_run_value(c, g, x, (op_run_options){.threads = 1, .ref = true, .no_fuse = true});
     stk_tensor *one = op_run_value(c, g, x, (op_run_options){.threads = 1, .deterministic = true});
     stk_tensor *two = op_run_value(c, g, x, (op_run_options){.threads = 2, .deterministic = true});
     stk_tensor *four = op_run_value(c, g, x, (op_run_options){.threads = 4, .deterministic = true});
@@ -247,7 +258,8 @@ static double op_loss(const op_case *c, stk_program *p, stk_tensor **x)
 }
 
 /* Central difference along element k of input i. */
-static double op_difference(const op_case *c, stk_program *p, stk_tensor **x, int32_t i, int64_t k, double eps)
+static double op_difference(const op_case *c, stk_program *p, stk_tensor **x, int32_t i, int64_t k,
+                            double eps)
 {
     stk_error err;
     double v = stk_tensor_at(x[i], k);
@@ -302,9 +314,10 @@ static void op_test_fast_gradients(const op_case *c)
     double tol = 10 * (c->tol > 0 ? c->tol : 1e-5);
     op_make_inputs(c, STK_F32, x);
     stk_graph *g = op_graph(c, STK_F32, OP_GRAD);
-    stk_program *p[3] = {op_compile(c, g, (op_run_options){.threads = 1, .ref = true, .no_fuse = true}),
-                         op_compile(c, g, (op_run_options){.threads = 1, .deterministic = true}),
-                         op_compile(c, g, (op_run_options){.threads = 4, .deterministic = true})};
+    stk_program *p[3] = {
+        op_compile(c, g, (op_run_options){.threads = 1, .ref = true, .no_fuse = true}),
+        op_compile(c, g, (op_run_options){.threads = 1, .deterministic = true}),
+        op_compile(c, g, (op_run_options){.threads = 4, .deterministic = true})};
     for (int k = 0; k < 3; k++)
         if (p[k]) {
             op_feed(c, p[k], x);
