@@ -126,7 +126,7 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     stk_status status = choose_device(p, o, err);
     if (status == STK_OK) status = run_passes(g, &p->g, err);
     if (status == STK_OK) status = plan_program(p, o, err);
-    if (status == STK_OK) status = stk_program_emit(p, err);
+    if (status == STK_OK) status = stk_program_emit(p, o, err);
     if (status != STK_OK) {
         stk_program_release(p);
         return status;

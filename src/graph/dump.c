@@ -107,8 +107,10 @@ stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err)
         const stk_launch *l = &p->launches[k];
         const stk_task *task = &p->plan.tasks[k];
         put(&t, "%3lld %s%-14s %-14s %-12s %8lld %6d %7d %7.1f %7.1f ", (long long)k,
-            l->follows ? "+" : " ", l->label, stk_kernel_name((stk_kernel)l->kernel), l->impl->name,
-            (long long)l->units, l->parts, l->threads, l->flops / 1e3, l->bytes / 1e3);
+            l->follows ? "+" : " ", l->label,
+            l->kernel < 0 ? "control" : stk_kernel_name((stk_kernel)l->kernel),
+            l->impl ? l->impl->name : "-", (long long)l->units, l->parts, l->threads,
+            l->flops / 1e3, l->bytes / 1e3);
         if (l->kernel == STK_K_CHAIN)
             put_chain(&t, l->params);
         else

@@ -1,5 +1,6 @@
 /* emit.c - the last step of compiling: memory is allocated, addresses are written into the launches, and what
  * depends on the caller's data is noted as patches. */
+#include "graph/control.h"
 #include "graph/program.h"
 
 #include <string.h>
@@ -70,6 +71,7 @@ typedef struct linker {
     stk_program *p;
     void **variable;  /* per value: address of a variable */
     int32_t *feed_of; /* per value: index of an input */
+    const stk_program_options *options;
 } linker;
 
 /* Address of a value; inputs have none yet. */
@@ -134,14 +136,27 @@ static stk_status add_patches(const linker *l, stk_error *err)
     return STK_OK;
 }
 
-static stk_status emit_launch(const linker *l, const stk_task *t, stk_launch *out, stk_error *err)
+/* Control flow stands among the launches as a place without a kernel; its addresses are patched like theirs. */
+static stk_status emit_control(const linker *l, const stk_task *t, int64_t k, stk_error *err)
 {
     stk_program *p = l->p;
+    stk_program_options inner = *l->options;
+    inner.device = p->device;
+    inner.store = p->store;
+    if (!p->control)
+        p->control = stk_arena_array(&p->plan.arena, (size_t)p->plan.ntasks, sizeof *p->control);
+    if (!p->control) return stk_fail_memory(err, "control flow", 0);
+    return stk_control_new(p, &p->g->nodes[t->node], &inner, &p->control[k], err);
+}
+
+static stk_status emit_launch(const linker *l, const stk_task *t, int64_t k, stk_error *err)
+{
+    stk_program *p = l->p;
+    stk_launch *out = &p->launches[k];
     void **arg = stk_arena_array(&p->plan.arena, (size_t)t->nargs, sizeof *arg);
     if (!arg) return stk_fail_memory(err, "launches", 0);
     for (int32_t i = 0; i < t->nargs; i++) arg[i] = resolve(l, t->arg[i]);
-    *out = (stk_launch){.run = t->impl->run,
-                        .arg = arg,
+    *out = (stk_launch){.arg = arg,
                         .params = t->params,
                         .units = t->units,
                         .scale = t->scale,
@@ -156,6 +171,8 @@ static stk_status emit_launch(const linker *l, const stk_task *t, stk_launch *ou
                         .bytes = t->bytes};
     if (t->scratch_bytes) out->scratch = (char *)p->memory + t->scratch_at;
     p->nlaunches++; /* from here on release() discards it */
+    if (t->kernel < 0) return emit_control(l, t, k, err);
+    out->run = t->impl->run;
     return t->impl->prepare ? t->impl->prepare(out, err) : STK_OK;
 }
 
@@ -168,8 +185,12 @@ static stk_status list_outputs(const linker *l, stk_error *err)
         const stk_output *o = &p->g->outputs[i];
         const stk_home *h = &p->plan.home[o->val];
         bool is_input = p->plan.home[h->root].place == STK_AT_INPUT;
+        int32_t twin = -1;
+        for (int64_t j = i - 1; j >= 0; j--)
+            if (stk_root(&p->plan, p->g->outputs[j].val) == h->root) twin = (int32_t)j;
         p->fetches[p->nfetches++] =
             (stk_fetch){.name = o->name,
+                        .twin = twin,
                         .type = *stk_type_of(p->g, o->val),
                         .address = resolve(l, o->val),
                         .outside = p->plan.home[h->root].place == STK_AT_RESULT,
@@ -191,16 +212,16 @@ static stk_status emit_all(const linker *l, stk_error *err)
     if (!p->memory) return stk_fail_memory(err, "activations", (size_t)p->memory_bytes);
     p->launches = stk_arena_array(&p->plan.arena, (size_t)plan->ntasks, sizeof *p->launches);
     if (!p->launches) return stk_fail_memory(err, "launches", 0);
-    for (int64_t k = 0; k < plan->ntasks; k++)
-        STK_TRY(emit_launch(l, &plan->tasks[k], &p->launches[k], err));
+    for (int64_t k = 0; k < plan->ntasks; k++) STK_TRY(emit_launch(l, &plan->tasks[k], k, err));
     STK_TRY(list_outputs(l, err));
     return add_patches(l, err);
 }
 
-stk_status stk_program_emit(stk_program *p, stk_error *err)
+stk_status stk_program_emit(stk_program *p, const stk_program_options *options, stk_error *err)
 {
     size_t values = (size_t)p->g->nvalues;
-    linker l = {p, stk_calloc(values, sizeof(void *)), stk_calloc(values, sizeof(int32_t))};
+    linker l = {p, stk_calloc(values, sizeof(void *)), stk_calloc(values, sizeof(int32_t)),
+                options};
     stk_status status =
         l.variable && l.feed_of ? emit_all(&l, err) : stk_fail_memory(err, "linking", values * 12);
     stk_free(l.variable);

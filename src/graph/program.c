@@ -1,4 +1,5 @@
 /* program.c - running: feed, run, read. Nothing here allocates once the feeds are bound. */
+#include "graph/control.h"
 #include "graph/program.h"
 
 #include <string.h>
@@ -6,8 +7,11 @@
 void stk_program_release(stk_program *p)
 {
     if (!p) return;
-    for (int64_t i = 0; i < p->nlaunches; i++)
-        if (p->launches[i].impl->discard) p->launches[i].impl->discard(&p->launches[i]);
+    for (int64_t i = 0; i < p->nlaunches; i++) {
+        const stk_impl *impl = p->launches[i].impl;
+        if (impl && impl->discard) impl->discard(&p->launches[i]);
+        if (p->control) stk_control_release(p->device, p->control[i]);
+    }
     for (int32_t i = 0; i < p->nfeeds; i++) {
         stk_tensor_release(p->feeds[i].tensor);
         if (p->feeds[i].copy)
@@ -102,6 +106,22 @@ stk_status stk_program_feed(stk_program *p, const char *input, stk_tensor *t, st
 
 /* ---- running ---------------------------------------------------------------------------------------------- */
 
+/* The launches between two places of control flow go to the device in one piece. */
+static stk_status run_once(stk_program *p, stk_error *err)
+{
+    const stk_device_vt *vt = p->device->vt;
+    if (!p->control) return vt->run(p->device, p->launches, p->nlaunches, err);
+    int64_t at = 0;
+    for (int64_t k = 0; k <= p->nlaunches; k++) {
+        if (k < p->nlaunches && !p->control[k]) continue;
+        if (k > at) STK_TRY(vt->run(p->device, p->launches + at, k - at, err));
+        if (k < p->nlaunches)
+            STK_TRY(stk_control_run(p->device, p->control[k], p->launches[k].arg, err));
+        at = k + 1;
+    }
+    return STK_OK;
+}
+
 stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
 {
     if (!p) return stk_fail(err, STK_ERR_ARGUMENT, "stk_program_run: the program is NULL");
@@ -116,7 +136,7 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
             *(int64_t *)p->step_address = p->step;
         else
             STK_TRY(vt->upload(p->device, p->step_address, &p->step, sizeof p->step, err));
-        STK_TRY(vt->run(p->device, p->launches, p->nlaunches, err));
+        STK_TRY(run_once(p, err));
         p->step++;
     }
     return STK_OK;

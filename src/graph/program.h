@@ -32,6 +32,9 @@ typedef struct stk_fetch {
     bool outside;
     stk_patch *patches;
     int32_t npatches;
+    int32_t
+        twin; /* outside and the same value as this earlier output, which is the one that is written; else -1 */
+    void *bound; /* memory given for this run (control flow) */
 } stk_fetch;
 
 struct stk_program {
@@ -47,6 +50,8 @@ struct stk_program {
     void *step_address; /* where launches read it */
     stk_launch *launches;
     int64_t nlaunches;
+    struct stk_control *
+        *control; /* per launch: control flow at that place, or NULL; NULL when there is none */
     stk_feed *feeds;
     int32_t nfeeds;
     stk_fetch *fetches;
@@ -65,6 +70,6 @@ static inline void stk_patch_all(const stk_patch *patches, int32_t n, void *addr
 }
 
 /* compile.c: everything between a graph and a runnable program. */
-stk_status stk_program_emit(stk_program *p, stk_error *err);
+stk_status stk_program_emit(stk_program *p, const stk_program_options *options, stk_error *err);
 
 #endif

@@ -359,8 +359,9 @@ static stk_val scan_node(stk_graph *g, const stk_graph *body, int32_t nin, const
 /* What flows through the backward loop. Lists hold positions among the forward inputs and outputs. */
 typedef struct scan_grad {
     int32_t carry[MOST], ncarry, xs[MOST], nxs, consts[MOST],
-        nconsts;           /* the float ones: get gradients */
-    int32_t ys[MOST], nys; /* outputs with a gradient coming in */
+        nconsts;                 /* the float ones: get gradients */
+    int32_t ys[MOST], nys;       /* outputs with a gradient coming in */
+    int32_t saved[MOST], nsaved; /* among carry[]: their saved stack has a gradient coming in */
 } scan_grad;
 
 static void sort_inputs(const stk_grad *c, scan_grad *s)
@@ -377,15 +378,17 @@ static void sort_inputs(const stk_grad *c, scan_grad *s)
     }
     for (int32_t o = (int32_t)ncarry; o < c->node.subs[0]->noutputs; o++)
         if (c->dout[o]) s->ys[s->nys++] = o;
+    for (int32_t i = 0; c->node.ints[4] && i < s->ncarry; i++)
+        if (c->dout[c->node.subs[0]->noutputs + s->carry[i]]) s->saved[s->nsaved++] = i;
 }
 
-/* Body of the backward loop: dcarry, dconst | x_t, carry_t, dy_t | const -> dcarry, dconst | dx_t. */
+/* Body of the backward loop: dcarry, dconst | x_t, carry_t, dy_t, dsaved_t | const -> dcarry, dconst | dx_t. */
 static stk_graph *scan_grad_body(stk_grad *c, const scan_grad *s)
 {
     const stk_graph *fwd = c->node.subs[0];
     stk_graph *b = NULL;
-    stk_val in[MOST] = {0}, y[MOST] = {0}, dcarry[MOST], dconst[MOST], dy[MOST], wrt[3 * MOST],
-            d[3 * MOST] = {0}, loss = 0;
+    stk_val in[MOST] = {0}, y[MOST] = {0}, dcarry[MOST], dconst[MOST], dy[MOST], dsaved[MOST],
+            wrt[3 * MOST], d[3 * MOST] = {0}, loss = 0;
     int32_t n = 0, k = 0, out = 0, ncarry = (int32_t)c->node.ints[0],
             nxs = (int32_t)c->node.ints[1];
     if (stk_graph_new(&b, NULL) != STK_OK) return NULL;
@@ -397,6 +400,8 @@ static stk_graph *scan_grad_body(stk_grad *c, const scan_grad *s)
         in[ncarry + i] = body_input(b, input_type(fwd, ncarry + i), n++);
     for (int32_t i = 0; i < ncarry; i++) in[i] = body_input(b, input_type(fwd, i), n++);
     for (int32_t i = 0; i < s->nys; i++) dy[i] = body_input(b, output_type(fwd, s->ys[i]), n++);
+    for (int32_t i = 0; i < s->nsaved; i++)
+        dsaved[i] = body_input(b, input_type(fwd, s->carry[s->saved[i]]), n++);
     for (int32_t i = ncarry + nxs; i < c->node.nin; i++)
         in[i] = body_input(b, input_type(fwd, i), n++);
     if (!inline_body(b, fwd, in, y)) return b;
@@ -410,6 +415,8 @@ static stk_graph *scan_grad_body(stk_grad *c, const scan_grad *s)
         stk_val v = d[i] ? d[i] : stk_g_zeros_like(b, wrt[i]);
         if (i >= s->ncarry && i < s->ncarry + s->nconsts)
             v = stk_g_add(b, v, dconst[i - s->ncarry]);
+        for (int32_t k2 = 0; k2 < s->nsaved; k2++)
+            if (s->saved[k2] == i) v = stk_g_add(b, v, dsaved[k2]);
         body_output(b, v, out++);
     }
     return b;
@@ -435,9 +442,10 @@ static void grad_scan(stk_grad *c)
     for (int32_t i = 0; i < nxs; i++) in[n++] = node->in[ncarry + i];
     for (int32_t i = 0; i < ncarry; i++) in[n++] = forward ? forward + (stk_val)fwd_outputs + i : 0;
     for (int32_t i = 0; i < s.nys; i++) in[n++] = c->dout[s.ys[i]];
+    for (int32_t i = 0; i < s.nsaved; i++) in[n++] = c->dout[fwd_outputs + s.carry[s.saved[i]]];
     for (int32_t i = (int32_t)(ncarry + nxs); i < node->nin; i++) in[n++] = node->in[i];
     if (body && forward && n <= MOST && stk_graph_ok(g)) {
-        stk_val d = scan_node(g, body, n, in, s.ncarry + s.nconsts, nxs + ncarry + s.nys,
+        stk_val d = scan_node(g, body, n, in, s.ncarry + s.nconsts, nxs + ncarry + s.nys + s.nsaved,
                               node->ints[2], !node->ints[3], true);
         for (int32_t i = 0; d && i < s.ncarry; i++) c->din[s.carry[i]] = d++;
         for (int32_t i = 0; d && i < s.nconsts; i++) c->din[s.consts[i]] = d++;
