@@ -5,18 +5,26 @@
 
 #include <string.h>
 
-/* One innermost run. Steps 0 and 1 are worth their own loops: broadcasts and rows. */
+/* One innermost run, with `room` elements up to the end of the whole row. Steps 0 and 1 are worth their own
+ * loops: broadcasts and rows. Runs are often short (10 classes), so they go in blocks that may spill
+ * over into the room behind, which later runs overwrite. */
+enum { SPILL = 8 };
 #define RUN(name, type)                                                                            \
-    static inline void name(int64_t n, void *to, const void *from, int64_t step)                   \
+    static inline void name(int64_t n, int64_t room, void *to, const void *from, int64_t step)     \
     {                                                                                              \
         type *y = to;                                                                              \
         const type *x = from;                                                                      \
-        if (step == 1)                                                                             \
-            for (int64_t i = 0; i < n; i++) y[i] = x[i];                                           \
-        else if (step == 0)                                                                        \
+        if (step == 0 && room >= n + SPILL) {                                                      \
+            type block[SPILL];                                                                     \
+            for (int k = 0; k < SPILL; k++) block[k] = x[0];                                       \
+            for (int64_t i = 0; i < n; i += SPILL) memcpy(y + i, block, sizeof block);             \
+        } else if (step == 0) {                                                                    \
             for (int64_t i = 0; i < n; i++) y[i] = x[0];                                           \
-        else                                                                                       \
+        } else if (step == 1) {                                                                    \
+            memcpy(y, x, (size_t)n * sizeof *y);                                                   \
+        } else {                                                                                   \
             for (int64_t i = 0; i < n; i++) y[i] = x[i * step];                                    \
+        }                                                                                          \
     }
 typedef struct bytes16 {
     uint64_t half[2];
@@ -62,7 +70,7 @@ static inline void next_row(odometer *o, int32_t rank, const int64_t *dim, const
         for (;;) {                                                                                 \
             int64_t length = dim[last] - o.index[last];                                            \
             if (length > n) length = n;                                                            \
-            run(length, y, (const type *)from + o.offset, stride[last]);                           \
+            run(length, n, y, (const type *)from + o.offset, stride[last]);                        \
             y += length;                                                                           \
             n -= length;                                                                           \
             if (n == 0) return;                                                                    \

@@ -271,17 +271,50 @@ static inline int64_t saturate(double x)
 MEMCPY(move_4, 4)
 MEMCPY(move_8, 8)
 MOVE(f32_to_f64, float, double, x)
-MOVE(f32_to_i64, float, int64_t, saturate((double)x))
 MOVE(f32_to_bool, float, int32_t, x != 0)
 MOVE(f64_to_f32, double, float, x)
-MOVE(f64_to_i64, double, int64_t, saturate(x))
 MOVE(f64_to_bool, double, int32_t, x != 0)
-MOVE(i64_to_f32, int64_t, float, x)
-MOVE(i64_to_f64, int64_t, double, x)
 MOVE(i64_to_bool, int64_t, int32_t, x != 0)
 MOVE(bool_to_f32, int32_t, float, x)
 MOVE(bool_to_f64, int32_t, double, x)
 MOVE(bool_to_i64, int32_t, int64_t, x)
+
+/* Few machines convert 64-bit integers in vectors, all do 32-bit ones: a tile whose values fit takes that way. */
+static bool fits_int32(int64_t n, const int64_t *x)
+{
+    uint64_t beyond = 0;
+    for (int64_t i = 0; i < n; i++) beyond |= ((uint64_t)x[i] + 0x80000000u) >> 32;
+    return beyond == 0;
+}
+#define FITS_INT32(s, t)                                                                           \
+    static bool fits_int32_##s(int64_t n, const t *x)                                              \
+    {                                                                                              \
+        int32_t beyond = 0;                                                                        \
+        for (int64_t i = 0; i < n; i++) beyond |= !(x[i] > (t)-0x1p31 && x[i] < (t)0x1p31);        \
+        return beyond == 0;                                                                        \
+    }
+FITS_INT32(f32, float)
+FITS_INT32(f64, double)
+#define TWO_WAYS(name, fits)                                                                       \
+    static void name(int64_t n, void *to, const void *from)                                        \
+    {                                                                                              \
+        if (fits(n, from))                                                                         \
+            name##_narrow(n, to, from);                                                            \
+        else                                                                                       \
+            name##_wide(n, to, from);                                                              \
+    }
+MOVE(f32_to_i64_narrow, float, int64_t, (int32_t)x)
+MOVE(f32_to_i64_wide, float, int64_t, saturate((double)x))
+TWO_WAYS(f32_to_i64, fits_int32_f32)
+MOVE(f64_to_i64_narrow, double, int64_t, (int32_t)x)
+MOVE(f64_to_i64_wide, double, int64_t, saturate(x))
+TWO_WAYS(f64_to_i64, fits_int32_f64)
+MOVE(i64_to_f32_narrow, int64_t, float, (int32_t)x)
+MOVE(i64_to_f32_wide, int64_t, float, x)
+TWO_WAYS(i64_to_f32, fits_int32)
+MOVE(i64_to_f64_narrow, int64_t, double, (int32_t)x)
+MOVE(i64_to_f64_wide, int64_t, double, x)
+TWO_WAYS(i64_to_f64, fits_int32)
 
 #define SPLAT(name, type)                                                                          \
     static void name(int64_t n, void *to_, const void *from)                                       \

@@ -91,7 +91,7 @@ STK_INLINE float stk_expm1_f32(float x)
     float p = r * r * stk_exp_rest(r) + r;
     float scale = stk_from_bits_f32((k + 126u) << 23); /* 2^(k-1), k <= 128 */
     float y = 2.0f * (scale * p + (scale - 0.5f));
-    return x == 0.0f ? x : y; /* keeps -0 */
+    return fabsf(x) < 0x1p-25f ? x : y; /* keeps -0, and what halving would flush */
 }
 
 /* e^x for |x| < 700, relative error 2^-49 */
@@ -128,13 +128,11 @@ STK_INLINE float stk_log_reduce(float x, float *e)
     return stk_from_bits_f32((shifted & 0x7fffffu) + 0x3f3504f3u);
 }
 
-STK_INLINE float stk_log_f32(float x)
+/* Normal x > 0 only. */
+STK_INLINE float stk_log_core(float x)
 {
-    float tiny = x < 0x1p-126f ? 23.0f : 0.0f, e;
-    float m = stk_log_reduce(x < 0x1p-126f ? x * 0x1p23f : x, &e);
-    e -= tiny;
-    float f = m - 1.0f;       /* exact */
-    float p = 0x1.1d8ea6p-4f; /* (log(1+f) - f + f^2/2) / f^3 */
+    float e, f = stk_log_reduce(x, &e) - 1.0f; /* exact */
+    float p = 0x1.1d8ea6p-4f;                  /* (log(1+f) - f + f^2/2) / f^3 */
     p = p * f - 0x1.d635bcp-4f;
     p = p * f + 0x1.dea282p-4f;
     p = p * f - 0x1.fcf4c6p-4f;
@@ -146,9 +144,14 @@ STK_INLINE float stk_log_f32(float x)
     float z = f * f, y = f * z * p;
     y = y + e * 0x1.7f7d1cp-20f;
     y = y - 0.5f * z;
-    y = (f + y) + e * 0x1.62e4p-1f;
+    return (f + y) + e * 0x1.62e4p-1f;
+}
+
+STK_INLINE float stk_log_f32(float x)
+{
+    float y = stk_log_core(x);
     y = x > 0.0f ? y : NAN;
-    y = x == 0.0f ? -INFINITY : y;
+    y = fabsf(x) < 0x1p-126f ? -INFINITY : y; /* zero, and subnormals as zero */
     return x == INFINITY ? x : y;
 }
 
@@ -157,8 +160,8 @@ STK_INLINE float stk_log1p_f32(float x)
 {
     float u = 1.0f + x, lost = x - (u - 1.0f);
     float y = stk_log_f32(u);
-    y = u > 0.0f && u < INFINITY ? y + lost / u : y;
-    return x == 0.0f ? x : y;
+    y = (u > 0.0f) & (u < INFINITY) ? y + lost / u : y;
+    return fabsf(x) < 0x1p-25f ? x : y;
 }
 
 /* Relative error 2^-50; normal x > 0, infinity, 0 (-infinity), else NaN. */
@@ -185,7 +188,7 @@ STK_INLINE double stk_log_f64(double x)
 STK_INLINE double stk_log1p_f64(double x)
 {
     double u = 1.0 + x, lost = x - (u - 1.0), y = stk_log_f64(u);
-    return u > 0.0 && u < (double)INFINITY ? y + lost / u : y;
+    return (u > 0.0) & (u < (double)INFINITY) ? y + lost / u : y;
 }
 
 /* ---- sigmoid and its kin ------------------------------------------------------------------ */
@@ -194,7 +197,10 @@ STK_INLINE float stk_sigmoid_f32(float x) { return 1.0f / (1.0f + stk_exp_f32(-x
 
 STK_INLINE float stk_softplus_f32(float x)
 {
-    float y = (x > 0.0f ? x : 0.0f) + stk_log1p_f32(stk_exp_f32(-fabsf(x)));
+    float t = stk_exp_f32(-fabsf(x)), u = 1.0f + t; /* log1p without its special cases */
+    float y = stk_log_core(u) + (t - (u - 1.0f)) / u;
+    y = t < 0x1p-25f ? t : y;
+    y = (x < 0.0f ? 0.0f : x) + y;
     return x == x ? y : x;
 }
 
@@ -226,7 +232,8 @@ STK_INLINE float stk_cosh_f32(float x)
 STK_INLINE float stk_asinh_f32(float x)
 {
     double a = (double)fabsf(x), z = a * a;
-    return stk_copysign_f32((float)stk_log1p_f64(a + z / (1.0 + sqrt(1.0 + z))), x);
+    double y = stk_log1p_f64(a + z / (1.0 + sqrt(1.0 + z)));
+    return a < (double)INFINITY ? stk_copysign_f32((float)y, x) : x;
 }
 
 STK_INLINE float stk_acosh_f32(float x)
@@ -408,7 +415,7 @@ STK_INLINE float stk_pow_f32(float x, float y)
     float half = 0.5f * y;
     int whole = rintf(y) == y, odd = whole && rintf(half) != half;
     float z = (float)r;
-    z = x < 0.0f && !whole ? NAN : z;
+    z = x < 0.0f && x > -INFINITY && !whole ? NAN : z;
     z = odd ? stk_copysign_f32(z, x) : z;
     z = a == 1.0f && (x > 0.0f || whole) ? (odd ? x : 1.0f) : z; /* also for y infinite or NaN */
     z = x == 1.0f ? 1.0f : z;
