@@ -2,6 +2,7 @@
 #include "device/cpu/vec/vec.h"
 
 #include "device/cpu/vec/elementwise.h"
+#include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/reduce.h"
 
 extern const stk_vec STK_VEC(stk_vec);
@@ -9,4 +10,5 @@ const stk_vec STK_VEC(stk_vec) = {
     .name = STK_ISA_NAME,
     .ew = &STK_VEC(stk_vec_ew),
     .reduce = &STK_VEC(stk_vec_reduce),
+    .gemm = &STK_VEC(stk_vec_gemm),
 };

@@ -1,0 +1,33 @@
+/* gemm.h - matrix products on one thread, built per instruction set.
+ *
+ * A job is a rectangle of c (rows row_lo..row_hi, columns col_lo..col_hi) of one product. Every
+ * element of c has the same bits however the product was cut into jobs: which path is taken and in
+ * which order the terms of a sum are added depends on the whole problem only. */
+#ifndef STK_DEVICE_CPU_VEC_GEMM_H
+#define STK_DEVICE_CPU_VEC_GEMM_H
+
+#include "device/cpu/vec/vec.h"
+
+typedef struct stk_gemm_job {
+    const stk_gemm *whole; /* the fields about batches are not looked at */
+    const void *a, *b;     /* element 0,0 of the whole matrices */
+    void *c;
+    int64_t row_lo, row_hi, col_lo, col_hi;
+    void *scratch; /* bytes as asked for below, aligned to 64, for this job alone */
+} stk_gemm_job;
+
+/* By element type; NULL where there is none. Half types add up in float and round once. */
+typedef struct stk_vec_gemm {
+    void (*run[STK_DTYPE_COUNT])(const stk_gemm_job *job);
+    int64_t (*scratch[STK_DTYPE_COUNT])(const stk_gemm *whole); /* enough for any job of it */
+} stk_vec_gemm;
+
+extern const stk_vec_gemm STK_VEC(stk_vec_gemm);
+
+/* The engines behind the table. */
+void STK_VEC(stk_gemm_f32)(const stk_gemm_job *job);
+void STK_VEC(stk_gemm_f64)(const stk_gemm_job *job);
+int64_t STK_VEC(stk_gemm_f32_scratch)(const stk_gemm *whole);
+int64_t STK_VEC(stk_gemm_f64_scratch)(const stk_gemm *whole);
+
+#endif

@@ -1,0 +1,13 @@
+/* gemm_f32.c - the engine for floats. */
+#include "device/cpu/vec/gemm.h"
+#include "device/cpu/vec/lanes.h"
+
+#include "base/memory.h"
+
+#define REAL           float
+#define LANES          STK_VF
+#define V              vf
+#define W(word)        vf_##word
+#define ENGINE         STK_VEC(stk_gemm_f32)
+#define ENGINE_SCRATCH STK_VEC(stk_gemm_f32_scratch)
+#include "gemm_engine.inc"

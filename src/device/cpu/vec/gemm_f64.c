@@ -1,0 +1,13 @@
+/* gemm_f64.c - the engine for doubles. */
+#include "device/cpu/vec/gemm.h"
+#include "device/cpu/vec/lanes.h"
+
+#include "base/memory.h"
+
+#define REAL           double
+#define LANES          STK_VD
+#define V              vd
+#define W(word)        vd_##word
+#define ENGINE         STK_VEC(stk_gemm_f64)
+#define ENGINE_SCRATCH STK_VEC(stk_gemm_f64_scratch)
+#include "gemm_engine.inc"

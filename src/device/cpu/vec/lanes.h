@@ -1,0 +1,244 @@
+/* lanes.h - the few words of vector code that plain C cannot say: one register of numbers, part of
+ * a register, rows read as columns, sums across lanes.
+ *
+ * This is the only place of the folder that knows instruction sets by name; every set offers the
+ * same words, for floats (vf_) and for doubles (vd_). `vf` holds STK_VF floats, `vd` STK_VD
+ * doubles, and + - * are written as such. A part is the first n lanes (1 <= n <= all); lanes
+ * outside read as zero, and their memory is neither read nor written.
+ *
+ *     vf_load  vf_store  vf_part_of  vf_load_part  vf_store_part
+ *     vf_turn(from, stride, out)   out[c] lane i = from[i * stride + c], c = 0..3
+ *     vf_sums(rows)                lane i = the sum of all lanes of rows[i]
+ */
+#ifndef STK_DEVICE_CPU_VEC_LANES_H
+#define STK_DEVICE_CPU_VEC_LANES_H
+
+#include "device/cpu/vec/vec.h"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+/* Loops over lanes and accumulators have constant bounds and have to vanish: gcc keeps an array in
+ * registers only when every index is a constant. */
+#if defined(__clang__)
+#define STK_UNROLL _Pragma("unroll")
+#else
+#define STK_UNROLL _Pragma("GCC unroll 64")
+#endif
+#define STK_INLINE static inline __attribute__((always_inline))
+
+enum { STK_VD = STK_VF / 2 };
+
+typedef float vf __attribute__((vector_size(STK_VF * 4)));
+typedef double vd __attribute__((vector_size(STK_VF * 4)));
+typedef float vf_unaligned __attribute__((vector_size(STK_VF * 4), aligned(4), may_alias));
+typedef double vd_unaligned __attribute__((vector_size(STK_VF * 4), aligned(8), may_alias));
+
+STK_INLINE vf vf_load(const float *from) { return *(const vf_unaligned *)from; }
+STK_INLINE void vf_store(float *to, vf v) { *(vf_unaligned *)to = v; }
+STK_INLINE vd vd_load(const double *from) { return *(const vd_unaligned *)from; }
+STK_INLINE void vd_store(double *to, vd v) { *(vd_unaligned *)to = v; }
+
+/* Words for which the compiler's own lane access is good enough on every set. */
+STK_INLINE void vd_turn(const double *from, int64_t stride, vd out[4])
+{
+    STK_UNROLL for (int c = 0; c < 4; c++)
+    {
+        vd column = {0};
+        STK_UNROLL for (int i = 0; i < STK_VD; i++) column[i] = from[i * stride + c];
+        out[c] = column;
+    }
+}
+STK_INLINE vd vd_sums(const vd rows[STK_VD])
+{
+    vd out = {0};
+    STK_UNROLL for (int i = 0; i < STK_VD; i++) STK_UNROLL for (int l = 0; l < STK_VD; l++)
+        out[i] += rows[i][l];
+    return out;
+}
+
+#if defined(__AVX512F__)
+
+typedef __mmask16 vf_part;
+typedef __mmask8 vd_part;
+
+STK_INLINE vf_part vf_part_of(int64_t n) { return (__mmask16)((1u << n) - 1u); }
+STK_INLINE vf vf_load_part(const float *from, vf_part p) { return _mm512_maskz_loadu_ps(p, from); }
+STK_INLINE void vf_store_part(float *to, vf v, vf_part p) { _mm512_mask_storeu_ps(to, p, v); }
+STK_INLINE vd_part vd_part_of(int64_t n) { return (__mmask8)((1u << n) - 1u); }
+STK_INLINE vd vd_load_part(const double *from, vd_part p) { return _mm512_maskz_loadu_pd(p, from); }
+STK_INLINE void vd_store_part(double *to, vd v, vd_part p) { _mm512_mask_storeu_pd(to, p, v); }
+
+/* Rows i, i+4, i+8, i+12 share a register, a quarter each; then 4x4 squares inside the quarters. */
+STK_INLINE void vf_turn(const float *from, int64_t stride, vf out[4])
+{
+    __m512 row[4];
+    STK_UNROLL for (int i = 0; i < 4; i++)
+    {
+        const float *at = from + i * stride;
+        __m512 r = _mm512_castps128_ps512(_mm_loadu_ps(at));
+        r = _mm512_insertf32x4(r, _mm_loadu_ps(at + 4 * stride), 1);
+        r = _mm512_insertf32x4(r, _mm_loadu_ps(at + 8 * stride), 2);
+        row[i] = _mm512_insertf32x4(r, _mm_loadu_ps(at + 12 * stride), 3);
+    }
+    __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(row[0], row[1]));
+    __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(row[0], row[1]));
+    __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(row[2], row[3]));
+    __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(row[2], row[3]));
+    out[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23));
+    out[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23));
+    out[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23));
+    out[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23));
+}
+
+/* Sums of four registers, quarter by quarter: every quarter ends as {sum r0, r1, r2, r3}. */
+STK_INLINE __m512 vf_quarter_sums(const vf r[4])
+{
+    __m512 s01 = _mm512_add_ps(_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+    __m512 s23 = _mm512_add_ps(_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+    __m512d a = _mm512_castps_pd(s01), b = _mm512_castps_pd(s23);
+    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+}
+STK_INLINE vf vf_sums(const vf rows[STK_VF])
+{
+    __m512 a = vf_quarter_sums(rows), b = vf_quarter_sums(rows + 4);
+    __m512 c = vf_quarter_sums(rows + 8), d = vf_quarter_sums(rows + 12);
+    __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x88), _mm512_shuffle_f32x4(c, d, 0xdd));
+    return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+}
+
+#elif defined(__AVX__)
+
+/* Masked loads are as fast as plain ones, but masked stores are microcode on some machines: stores
+ * go by the binary digits of n. */
+typedef struct vf_part {
+    __m256i mask;
+    int64_t n;
+} vf_part;
+typedef vf_part vd_part;
+
+STK_INLINE vf_part vf_part_of(int64_t n)
+{
+    static const int32_t window[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return (vf_part){_mm256_loadu_si256((const __m256i *)(const void *)(window + 8 - n)), n};
+}
+STK_INLINE vf vf_load_part(const float *from, vf_part p)
+{
+    return _mm256_maskload_ps(from, p.mask);
+}
+STK_INLINE void vf_store_part(float *to, vf v, vf_part p)
+{
+    __m128 rest = _mm256_castps256_ps128(v);
+    if (p.n == 8) {
+        vf_store(to, v);
+        return;
+    }
+    if (p.n & 4) {
+        _mm_storeu_ps(to, rest);
+        rest = _mm256_extractf128_ps(v, 1);
+        to += 4;
+    }
+    if (p.n & 2) {
+        _mm_storel_pi((__m64 *)(void *)to, rest);
+        rest = _mm_movehl_ps(rest, rest);
+        to += 2;
+    }
+    if (p.n & 1) _mm_store_ss(to, rest);
+}
+
+STK_INLINE vd_part vd_part_of(int64_t n) { return vf_part_of(2 * n); }
+STK_INLINE vd vd_load_part(const double *from, vd_part p)
+{
+    return _mm256_maskload_pd(from, p.mask);
+}
+STK_INLINE void vd_store_part(double *to, vd v, vd_part p)
+{
+    vf_store_part((float *)(void *)to, (vf)v, p);
+}
+
+/* Rows i and i+4 share a register, half each; then 4x4 squares inside the halves. */
+STK_INLINE void vf_turn(const float *from, int64_t stride, vf out[4])
+{
+    __m256 row[4];
+    STK_UNROLL for (int i = 0; i < 4; i++)
+    {
+        const float *at = from + i * stride;
+        row[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)),
+                                      _mm_loadu_ps(at + 4 * stride), 1);
+    }
+    __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(row[0], row[1]));
+    __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(row[0], row[1]));
+    __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(row[2], row[3]));
+    __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(row[2], row[3]));
+    out[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(low01, low23));
+    out[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low01, low23));
+    out[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23));
+    out[3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
+}
+
+/* Sums of four registers, half by half: both halves end as {sum r0, r1, r2, r3}. */
+STK_INLINE __m256 vf_half_sums(const vf r[4])
+{
+    __m256 s01 = _mm256_add_ps(_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+    __m256 s23 = _mm256_add_ps(_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+    __m256d a = _mm256_castps_pd(s01), b = _mm256_castps_pd(s23);
+    return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
+                         _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+}
+STK_INLINE vf vf_sums(const vf rows[STK_VF])
+{
+    __m256 a = vf_half_sums(rows), b = vf_half_sums(rows + 4);
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+#else /* four floats or two doubles, in the compiler's own words */
+
+typedef int64_t vf_part, vd_part;
+
+STK_INLINE vf_part vf_part_of(int64_t n) { return n; }
+STK_INLINE vf vf_load_part(const float *from, vf_part p)
+{
+    if (p == 4) return vf_load(from);
+    return (vf){from[0], p > 1 ? from[1] : 0.0f, p > 2 ? from[2] : 0.0f, 0.0f};
+}
+STK_INLINE void vf_store_part(float *to, vf v, vf_part p)
+{
+    if (p == 4) {
+        vf_store(to, v);
+        return;
+    }
+    to[0] = v[0];
+    if (p > 1) to[1] = v[1];
+    if (p > 2) to[2] = v[2];
+}
+STK_INLINE vd_part vd_part_of(int64_t n) { return n; }
+STK_INLINE vd vd_load_part(const double *from, vd_part p)
+{
+    return p == 2 ? vd_load(from) : (vd){from[0], 0.0};
+}
+STK_INLINE void vd_store_part(double *to, vd v, vd_part p)
+{
+    to[0] = v[0];
+    if (p == 2) to[1] = v[1];
+}
+
+STK_INLINE void vf_turn(const float *from, int64_t stride, vf out[4])
+{
+    vf a = vf_load(from), b = vf_load(from + stride);
+    vf c = vf_load(from + 2 * stride), d = vf_load(from + 3 * stride);
+    STK_UNROLL for (int i = 0; i < 4; i++) out[i] = (vf){a[i], b[i], c[i], d[i]};
+}
+STK_INLINE vf vf_sums(const vf rows[STK_VF])
+{
+    vf out = {0};
+    STK_UNROLL for (int i = 0; i < STK_VF; i++) out[i] =
+        (rows[i][0] + rows[i][2]) + (rows[i][1] + rows[i][3]);
+    return out;
+}
+
+#endif
+
+#endif
