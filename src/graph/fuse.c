@@ -1,7 +1,8 @@
 /* Which elementwise nodes run together: each cluster becomes one chain, one pass over memory.
  *
  * Nodes are taken in order. A node joins the clusters of its operands when they have its shape and when
- * joining makes no cycle: no value may leave the cluster, pass through an outside node and come back. */
+ * joining makes no cycle: no value may leave the cluster, pass through an outside node and come back. A path that
+ * enters another cluster leaves it from any of its nodes, since a cluster runs as one. */
 #include "graph/plan.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ typedef struct fuser {
     int32_t *parent;  /* union-find over cluster ids */
     int32_t *size;    /* nodes per cluster root */
     int32_t *first;   /* lowest node index per cluster root */
+    int32_t *next;    /* per node: the next of its cluster, in a ring */
     int32_t *visited; /* per node: stamp of the last search */
     int32_t *stack;
     int32_t stamp, count;
@@ -40,49 +42,53 @@ static bool must_store(stk_dtype d)
     return (kind == 'I' || kind == 'U') && stk_dtype_size(d) < 8;
 }
 
-/* Is a member of cluster `id` reachable backwards from value v by a path that starts outside the cluster? */
-static bool depends_on(fuser *f, stk_val v, int32_t id)
+/* Puts the producers of what a node reads on the stack, but for those inside the two clusters. */
+static int32_t push_inputs(fuser *f, int32_t k, int32_t a, int32_t b, int32_t depth)
 {
-    int32_t depth = 0, low = f->first[id];
-    f->stack[depth++] = f->g->values[v].node;
+    const stk_node *n = &f->g->nodes[k];
+    for (int32_t i = 0; i < n->nin; i++) {
+        int32_t from = f->g->values[n->in[i]].node;
+        int32_t source = f->cluster[from] >= 0 ? find(f, f->cluster[from]) : -1;
+        if (source == a || source == b || f->visited[from] == f->stamp) continue;
+        f->stack[depth++] = from;
+    }
+    return depth;
+}
+
+/* Does a path lead from cluster `to` through the outside into cluster `from`? Searched backwards. */
+static bool is_around(fuser *f, int32_t from, int32_t to)
+{
+    int32_t depth = 0, first = f->first[from], k = first;
+    f->stamp++;
+    do depth = push_inputs(f, k, from, to, depth);
+    while ((k = f->next[k]) != first);
     while (depth > 0) {
-        int32_t k = f->stack[--depth];
-        if (k < low || f->visited[k] == f->stamp) continue;
+        k = f->stack[--depth];
+        if (f->visited[k] == f->stamp) continue;
         f->visited[k] = f->stamp;
-        if (f->cluster[k] >= 0 && find(f, f->cluster[k]) == id) return true;
         const stk_node *n = &f->g->nodes[k];
         for (int32_t i = 0; i < n->nin; i++) {
-            int32_t from = f->g->values[n->in[i]].node;
-            if (from >= low && f->visited[from] != f->stamp) f->stack[depth++] = from;
+            int32_t source = f->cluster[f->g->values[n->in[i]].node];
+            if (source >= 0 && find(f, source) == to) return true;
         }
+        depth = push_inputs(f, k, from, to, depth);
+        if (f->visited[f->next[k]] != f->stamp) f->stack[depth++] = f->next[k];
     }
     return false;
 }
 
-/* May cluster `mine` of the node `now` join cluster `id`? Checks every value that enters either from outside. */
-static bool can_join(fuser *f, int32_t now, int32_t mine, int32_t id)
+/* May the clusters become one? Direct edges between them are what we want. */
+static bool can_join(fuser *f, int32_t mine, int32_t id)
 {
-    const stk_graph *g = f->g;
-    if (f->size[mine] + f->size[id] > MOST_NODES) return false;
-    int32_t low = f->first[mine] < f->first[id] ? f->first[mine] : f->first[id];
-    for (int32_t k = low; k <= now; k++) {
-        if (f->cluster[k] < 0) continue;
-        int32_t c = find(f, f->cluster[k]);
-        if (c != mine && c != id) continue;
-        int32_t other = c == mine ? id : mine;
-        for (int32_t i = 0; i < g->nodes[k].nin; i++) {
-            int32_t from = g->values[g->nodes[k].in[i]].node;
-            int32_t source = f->cluster[from] >= 0 ? find(f, f->cluster[from]) : -1;
-            if (source == mine || source == id) continue; /* direct edges are what we want */
-            f->stamp++;
-            if (depends_on(f, g->nodes[k].in[i], other)) return false;
-        }
-    }
-    return true;
+    return f->size[mine] + f->size[id] <= MOST_NODES && !is_around(f, mine, id) &&
+           !is_around(f, id, mine);
 }
 
 static void join(fuser *f, int32_t a, int32_t b)
 {
+    int32_t *left = &f->next[f->first[a]], *right = &f->next[f->first[b]], swap = *left;
+    *left = *right; /* two rings become one */
+    *right = swap;
     f->parent[b] = a;
     f->size[a] += f->size[b];
     if (f->first[b] < f->first[a]) f->first[a] = f->first[b];
@@ -103,7 +109,7 @@ static void place_node(fuser *f, int32_t k, bool no_fuse)
             continue;
         int32_t id = find(f, f->cluster[from]);
         mine = find(f, mine);
-        if (id != mine && can_join(f, k, mine, id)) join(f, id, mine);
+        if (id != mine && can_join(f, mine, id)) join(f, id, mine);
     }
 }
 
@@ -112,15 +118,24 @@ stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters
 {
     size_t n = (size_t)g->nnodes + 1, edges = n;
     for (int64_t k = 0; k < g->nnodes; k++) edges += (size_t)g->nodes[k].nin;
-    int32_t *memory = stk_calloc(5 * n + edges, sizeof *memory);
-    if (!memory) return stk_fail_memory(err, "fuse", (5 * n + edges) * sizeof *memory);
-    fuser f = {g, clusters, memory, memory + n, memory + 2 * n, memory + 3 * n, memory + 5 * n,
-               0, 0};
-    for (int64_t k = 0; k < g->nnodes; k++) clusters[k] = -1;
+    int32_t *memory = stk_calloc(6 * n + edges, sizeof *memory);
+    if (!memory) return stk_fail_memory(err, "fuse", (6 * n + edges) * sizeof *memory);
+    fuser f = {.g = g,
+               .cluster = clusters,
+               .parent = memory,
+               .size = memory + n,
+               .first = memory + 2 * n,
+               .next = memory + 3 * n,
+               .visited = memory + 4 * n,
+               .stack = memory + 6 * n};
+    for (int32_t k = 0; k < g->nnodes; k++) {
+        clusters[k] = -1;
+        f.next[k] = k;
+    }
     for (int64_t k = 0; k < g->nnodes; k++)
         if (is_chainable(g, &g->nodes[k])) place_node(&f, (int32_t)k, no_fuse);
     /* Number the clusters that are left 0, 1, 2, ... */
-    int32_t *number = memory + 4 * n;
+    int32_t *number = memory + 5 * n;
     memset(number, 0, n * sizeof *number);
     *count = 0;
     for (int64_t k = 0; k < g->nnodes; k++)
