@@ -121,6 +121,21 @@ STK_API stk_val stk_g_concat(stk_graph *g, int32_t n, const stk_val *x, int32_t 
 STK_API stk_val stk_g_stack(stk_graph *g, int32_t n, const stk_val *x, int32_t axis);
 STK_API void stk_g_split(stk_graph *g, stk_val x, int32_t axis, int32_t n, stk_val *parts);
 STK_API stk_val stk_g_tile(stk_graph *g, stk_val x, const int64_t *times);
+typedef enum stk_pad_mode {
+    STK_PAD_REFLECT,   /* c b | a b c | b a */
+    STK_PAD_SYMMETRIC, /* b a | a b c | c b */
+    STK_PAD_EDGE,      /* a a | a b c | c c */
+    STK_PAD_WRAP,      /* b c | a b c | a b */
+} stk_pad_mode;
+STK_API stk_val stk_g_pad_mode(stk_graph *g, stk_val x, const int64_t *low, const int64_t *high,
+                               stk_pad_mode mode);
+STK_API stk_val stk_g_roll(stk_graph *g, stk_val x, int64_t shift, int32_t axis);
+STK_API stk_val stk_g_diag(stk_graph *g, stk_val x);      /* [.., n] -> [.., n, n] */
+STK_API stk_val stk_g_diag_part(stk_graph *g, stk_val x); /* [.., m, n] -> [.., min(m, n)] */
+/* The last two axes: what is on and below (above) the k-th diagonal stays, the rest becomes 0. */
+STK_API stk_val stk_g_tril(stk_graph *g, stk_val x, int64_t k);
+STK_API stk_val stk_g_triu(stk_graph *g, stk_val x, int64_t k);
+STK_API stk_val stk_g_eye(stk_graph *g, stk_dtype dtype, int64_t rows, int64_t columns);
 
 /* ---- reductions: axes as a list (negative counts from the end); n = 0 means all axes ----------------------- */
 STK_API stk_val stk_g_sum(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
@@ -142,6 +157,11 @@ STK_API stk_val stk_g_mean_all(stk_graph *g, stk_val x);
 /* ---- linear algebra ------------------------------------------------------------------------------------------ */
 STK_API stk_val stk_g_matmul(stk_graph *g, stk_val a, stk_val b);
 STK_API stk_val stk_g_matmul_t(stk_graph *g, stk_val a, stk_val b, bool ta, bool tb);
+/* "ij,jk->ik": axes named alike are multiplied, those missing in the result summed. A letter twice in one term is a
+ * diagonal, "..." stands for axes that broadcast, without "->" the letters that occur once are the result. */
+STK_API stk_val stk_g_einsum(stk_graph *g, const char *equation, int32_t n, const stk_val *x);
+STK_API stk_val stk_g_outer(stk_graph *g, stk_val a, stk_val b); /* two vectors */
+STK_API stk_val stk_g_cross(stk_graph *g, stk_val a, stk_val b); /* along the last axis, of 3 */
 
 /* ---- control flow ------------------------------------------------------------------------------------------------
  * Bodies are graphs whose inputs, in the order they were made, are the values passed in, and whose outputs, in order,
@@ -162,6 +182,36 @@ typedef struct stk_scan_options {
 STK_API stk_val stk_g_scan(stk_graph *g, const stk_graph *body, int32_t ncarry,
                            const stk_val *carry, int32_t nxs, const stk_val *xs, int32_t nconst,
                            const stk_val *consts, const stk_scan_options *options);
+/* ---- indices -------------------------------------------------------------------------------------------------
+ * Indices are int32 or int64 of any shape. What is out of range cannot stop a running program: a gather gives
+ * zeros there, a scatter leaves the update out. Constant indices are checked when the graph is built, and
+ * negative ones among them count from the end. */
+/* [a, n, b] with indices I along axis 1 -> [a, I.., b]; axis 0 looks up embeddings. */
+STK_API stk_val stk_g_gather(stk_graph *g, stk_val x, stk_val indices, int32_t axis);
+/* The first `batch` axes are common to both: each row of x has its own indices. */
+STK_API stk_val stk_g_gather_batch(stk_graph *g, stk_val x, stk_val indices, int32_t axis,
+                                   int32_t batch);
+/* The last axis of indices holds coordinates of the axes that follow the batch axes. */
+STK_API stk_val stk_g_gather_nd(stk_graph *g, stk_val x, stk_val indices, int32_t batch);
+/* base with updates (shaped as a gather would give them) added, or put, along an axis. Sums are made in the
+ * order of the indices, for any number of threads; of several updates put in one place the last stays. */
+STK_API stk_val stk_g_scatter_add(stk_graph *g, stk_val base, stk_val indices, stk_val updates,
+                                  int32_t axis);
+STK_API stk_val stk_g_scatter_set(stk_graph *g, stk_val base, stk_val indices, stk_val updates,
+                                  int32_t axis);
+STK_API stk_val stk_g_scatter_nd_add(stk_graph *g, stk_val base, stk_val indices, stk_val updates);
+STK_API stk_val stk_g_scatter_nd_set(stk_graph *g, stk_val base, stk_val indices, stk_val updates);
+STK_API stk_val stk_g_segment_sum(stk_graph *g, stk_val x, stk_val ids, int64_t segments);
+/* One index for each element: y[i, j] = x[i, indices[i, j]] for axis 1; other axes broadcast. */
+STK_API stk_val stk_g_take_along(stk_graph *g, stk_val x, stk_val indices, int32_t axis);
+/* A new axis of `depth` (axis -1: the last): on at the index, off elsewhere. */
+STK_API stk_val stk_g_one_hot(stk_graph *g, stk_val indices, int64_t depth, int32_t axis,
+                              stk_dtype dtype, double on, double off);
+/* Stable; NaN comes last in both directions. Places are int64. */
+STK_API stk_val stk_g_sort(stk_graph *g, stk_val x, int32_t axis, bool descending);
+STK_API stk_val stk_g_argsort(stk_graph *g, stk_val x, int32_t axis, bool descending);
+/* The k largest in descending order; of equal ones the first. *indices (may be NULL) tells where they were. */
+STK_API stk_val stk_g_top_k(stk_graph *g, stk_val x, int64_t k, int32_t axis, stk_val *indices);
 
 /* ---- variables ------------------------------------------------------------------------------------------------
  * A store holds the variables of one or several programs, by name. */

@@ -7,6 +7,8 @@
 
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "device/kernels_image.h"
+#include "device/kernels_index.h"
 
 typedef enum stk_kernel {
 #define STK_KERNEL(NAME, name, params, doc) STK_K_##NAME,

@@ -4,6 +4,7 @@
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/reduce.h"
+#include "device/cpu/vec/resize.h"
 
 extern const stk_vec STK_VEC(stk_vec);
 const stk_vec STK_VEC(stk_vec) = {
@@ -11,4 +12,5 @@ const stk_vec STK_VEC(stk_vec) = {
     .ew = &STK_VEC(stk_vec_ew),
     .reduce = &STK_VEC(stk_vec_reduce),
     .gemm = &STK_VEC(stk_vec_gemm),
+    .resize = &STK_VEC(stk_vec_resize),
 };
