@@ -341,7 +341,6 @@ static stk_status apply(stk_eager *e, stk_op op, stk_eager_build build, void *co
                         int32_t *nout)
 {
     signature s;
-    stk_tensor *result[OUTPUTS_MAX];
     const char *who = build ? "eager call" : stk_op_name(op);
     if (!sign(&s, build ? (int64_t)(intptr_t)build : (int64_t)op, nin, in, attrs))
         return stk_fail(&e->error, STK_ERR_RANGE,
@@ -358,8 +357,7 @@ static stk_status apply(stk_eager *e, stk_op op, stk_eager_build build, void *co
             return stk_fail(&e->error, STK_ERR_RANGE, "%s: %d outputs", who, p->nout);
     }
     if (!build) e->recent[op] = p;
-    STK_TRY(run_prepared(e, p, in, result));
-    for (int32_t o = 0; o < p->nout; o++) out[o] = result[o];
+    STK_TRY(run_prepared(e, p, in, out));
     *nout = p->nout;
     return STK_OK;
 }
@@ -387,8 +385,14 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
     if (!stk_op_row_of(op))
         return stk_fail(&e->error, STK_ERR_ARGUMENT, "op number %d does not exist", (int)op);
     STK_TRY(check_arguments(e, stk_op_name(op), nin, in, out));
-    STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, out, &nout));
-    return e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, out) : STK_OK;
+    stk_tensor *result[OUTPUTS_MAX];
+    STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, result, &nout));
+    stk_status status = e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, result) : STK_OK;
+    for (int32_t o = 0; o < nout; o++) {
+        if (status == STK_OK) out[o] = result[o];
+        else stk_tensor_release(result[o]);
+    }
+    return status;
 }
 
 stk_status stk_eager_call(stk_eager *e, stk_eager_build build, void *context, int32_t nin,
@@ -398,7 +402,12 @@ stk_status stk_eager_call(stk_eager *e, stk_eager_build build, void *context, in
     if (!e) return STK_ERR_ARGUMENT;
     if (!build) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_call: build is NULL");
     STK_TRY(check_arguments(e, "stk_eager_call", nin, in, out));
-    if (!e->tape) return with_dense(e, STK_OP_COUNT, build, context, nin, in, NULL, out, &nout);
+    if (!e->tape) {
+        stk_tensor *result[OUTPUTS_MAX];
+        STK_TRY(with_dense(e, STK_OP_COUNT, build, context, nin, in, NULL, result, &nout));
+        *out = result[0];
+        return STK_OK;
+    }
     /* A tape wants to see the single operations. */
     stk_graph *g = NULL;
     STK_TRY(build_graph(&g, STK_OP_COUNT, build, context, nin, in, NULL, &e->error));

@@ -125,7 +125,6 @@ stk_status stk_tape_note(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const
         bool matters = false;
         for (int32_t i = 0; i < nin && !tape->paused; i++) matters |= is_watched(tape, in[i]);
         if (!matters || note(tape, &entry)) continue;
-        for (int32_t o = 0; o < nout; o++) stk_tensor_release(out[o]);
         return stk_fail_memory(&e->error, "tape", 0);
     }
     return STK_OK;
@@ -170,32 +169,54 @@ stk_status stk_eager_interpret(stk_eager *e, const stk_graph *g, stk_tensor **kn
 
 /* ---- gradients ------------------------------------------------------------------------------------------------- */
 
-/* The tape as a graph: values know their tensors, tensors their values. */
+/* The tape as a graph: values know their tensors, tensors (by address) their values. */
 typedef struct replay {
     stk_graph *g;
     stk_tensor **known; /* per value */
     int64_t capacity;
+    stk_val *slot; /* open hash from tensor to value; 0 = free */
+    int64_t nslots;
 } replay;
 
-static stk_val value_of(const replay *r, const stk_tensor *t)
+static stk_val *slot_of(const replay *r, const stk_tensor *t)
 {
-    for (int64_t v = r->g->nvalues - 1; v > 0; v--) /* the latest: a handle is made once */
-        if (v < r->capacity && r->known[v] == t) return (stk_val)v;
-    return 0;
+    uint64_t i = hash_pointer(t);
+    stk_val *at;
+    while (*(at = &r->slot[i & (uint64_t)(r->nslots - 1)]) && r->known[*at] != t) i++;
+    return at;
+}
+
+static stk_val value_of(const replay *r, const stk_tensor *t) { return r->nslots ? *slot_of(r, t) : 0; }
+
+static bool make_room(replay *r, int64_t values)
+{
+    int64_t bigger = r->capacity ? r->capacity : 128;
+    while (bigger <= values) bigger *= 2;
+    stk_tensor **known = stk_calloc((size_t)bigger, sizeof *known);
+    stk_val *slot = stk_calloc((size_t)bigger * 2, sizeof *slot);
+    if (!known || !slot) {
+        stk_free(known);
+        stk_free(slot);
+        stk_g_fail(r->g, STK_ERR_MEMORY, "tape: out of memory for %lld values", (long long)bigger);
+        return false;
+    }
+    if (r->known) memcpy(known, r->known, (size_t)r->capacity * sizeof *known);
+    stk_free(r->known);
+    stk_free(r->slot);
+    r->known = known;
+    r->slot = slot;
+    r->nslots = 2 * bigger;
+    for (int64_t v = 1; v < r->capacity; v++)
+        if (known[v]) *slot_of(r, known[v]) = (stk_val)v;
+    r->capacity = bigger;
+    return true;
 }
 
 static bool remember(replay *r, stk_val v, stk_tensor *t)
 {
-    while (v >= r->capacity) {
-        int64_t bigger = r->capacity ? 2 * r->capacity : 256;
-        stk_tensor **grown = stk_calloc((size_t)bigger, sizeof *grown);
-        if (!grown) return false;
-        if (r->known) memcpy(grown, r->known, (size_t)r->capacity * sizeof *grown);
-        stk_free(r->known);
-        r->known = grown;
-        r->capacity = bigger;
-    }
-    if (t) r->known[v] = stk_tensor_retain(t);
+    if (v >= r->capacity && !make_room(r, v)) return false;
+    r->known[v] = stk_tensor_retain(t);
+    *slot_of(r, t) = v;
     return true;
 }
 
@@ -227,16 +248,15 @@ static stk_status differentiate(stk_tape *tape, replay *r, stk_tensor *y, int32_
     enum { MOST = 256 };
     stk_val wrt[MOST], d[MOST] = {0};
     stk_eager *e = tape->e;
-    bool room = true;
-    for (int64_t k = 0; k < tape->count && room; k++) room = replay_entry(r, &tape->entries[k]);
+    for (int64_t k = 0; k < tape->count; k++)
+        if (!replay_entry(r, &tape->entries[k])) break;
     stk_val vy = leaf(r, y);
     for (int32_t i = 0; i < n; i++) wrt[i] = leaf(r, x[i]);
     stk_g_gradients(r->g, vy, n, wrt, d);
     for (int32_t i = 0; i < n; i++)
         if (!d[i]) d[i] = stk_g_zeros_like(r->g, wrt[i]);
+    if (stk_graph_ok(r->g) && r->g->nvalues > r->capacity) make_room(r, r->g->nvalues);
     STK_TRY(stk_graph_status(r->g, &e->error));
-    if (!room || !remember(r, (stk_val)r->g->nvalues, NULL))
-        return stk_fail_memory(&e->error, "tape", 0);
     STK_TRY(stk_eager_interpret(e, r->g, r->known, n, d));
     for (int32_t i = 0; i < n; i++) dx[i] = stk_tensor_retain(r->known[d[i]]);
     return STK_OK;
@@ -260,6 +280,7 @@ stk_status stk_tape_gradient(stk_tape *tape, stk_tensor *y, int32_t n, stk_tenso
     tape->paused = false;
     for (int64_t v = 0; v < r.capacity; v++) stk_tensor_release(r.known[v]);
     stk_free(r.known);
+    stk_free(r.slot);
     stk_graph_release(r.g);
     return status;
 }

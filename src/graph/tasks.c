@@ -145,7 +145,7 @@ static stk_status order_tasks(stk_plan *p, stk_error *err)
                 state[k] = 1;
                 visit(p, writer, k, state, stack, sorted, &count);
             }
-        memcpy(p->tasks, sorted, (size_t)count * sizeof *sorted);
+        if (count) memcpy(p->tasks, sorted, (size_t)count * sizeof *sorted);
         p->ntasks = count;
     } else {
         status = stk_fail_memory(err, "ordering", n * sizeof *sorted);

@@ -1,0 +1,190 @@
+/* Eager calls: values, shapes seen for the first and the second time, strided inputs, results that are used again,
+ * tapes, nested tapes, mistakes, memory. */
+#include "check.h"
+
+#include "stoker/eager.h"
+
+static stk_tensor *vec(int64_t n, const float *v)
+{
+    stk_tensor *t = NULL;
+    stk_error err;
+    CHECK_OK(stk_tensor_from(STK_F32, 1, &n, v, &t, &err));
+    return t;
+}
+
+static stk_eager *context(void)
+{
+    stk_eager *e = NULL;
+    stk_error err;
+    CHECK_OK(stk_eager_new(NULL, &e, &err));
+    return e;
+}
+
+#define E_OK(call) CHECK_MSG((call) == STK_OK, "%s: %s", #call, stk_eager_error(e)->message)
+
+TEST(values_and_reuse)
+{
+    stk_eager *e = context();
+    stk_tensor *a = vec(3, (float[]){1, 2, 3}), *b = vec(3, (float[]){10, 20, 30});
+    const void *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        stk_tensor *c = NULL;
+        E_OK(stk_add(e, a, b, &c));
+        CHECK_NEAR(stk_tensor_at(c, 2), 33, 0);
+        if (i == 0) first = c->data;
+        CHECK(c->data == first); /* released results come back */
+        stk_tensor_release(c);
+    }
+    stk_tensor *c = NULL, *d = NULL;
+    E_OK(stk_mul(e, a, b, &c));
+    E_OK(stk_mul(e, c, b, &d));
+    CHECK(c->data != d->data);
+    CHECK_NEAR(stk_tensor_at(d, 1), 800, 0);
+    int64_t before = stk_alloc_count();
+    for (int i = 0; i < 100; i++) {
+        stk_tensor *x = NULL;
+        E_OK(stk_mul(e, a, b, &x));
+        stk_tensor_release(x);
+    }
+    CHECK(stk_alloc_count() - before <= 2); /* the one that c holds had to be replaced once */
+    stk_eager_release(e);
+    CHECK_NEAR(stk_tensor_at(d, 1), 800, 0); /* results outlive the context */
+    stk_tensor_release(c);
+    stk_tensor_release(d);
+    stk_tensor_release(a);
+    stk_tensor_release(b);
+}
+
+TEST(strided_inputs_and_views)
+{
+    stk_eager *e = context();
+    stk_error err;
+    stk_tensor *m = NULL, *t = NULL, *y = NULL, *r = NULL, *s = NULL;
+    CHECK_OK(stk_tensor_from(STK_F32, 2, (int64_t[]){2, 3}, (float[]){1, 2, 3, 4, 5, 6}, &m, &err));
+    CHECK_OK(stk_tensor_transpose(m, (int32_t[]){1, 0}, &t, &err));
+    E_OK(stk_neg(e, t, &y));
+    CHECK_NEAR(stk_tensor_at(y, 1), -4, 0);
+    E_OK(stk_reshape(e, m, 1, (int64_t[]){6}, &r));
+    CHECK(r->data == m->data);
+    E_OK(stk_sum(e, m, 1, (int32_t[]){0}, false, &s));
+    CHECK_NEAR(stk_tensor_at(s, 2), 9, 0);
+    stk_tensor *all[] = {m, t, y, r, s};
+    for (int i = 0; i < 5; i++) stk_tensor_release(all[i]);
+    E_OK(STK_OK);
+    stk_eager_release(e);
+}
+
+/* d/dx x exp(x) = (1 + x) exp(x); again: (2 + x) exp(x). */
+TEST(gradients_and_their_gradients)
+{
+    stk_eager *e = context();
+    stk_tape *outer = NULL, *inner = NULL;
+    stk_tensor *x = vec(2, (float[]){0.5f, -1}), *ex = NULL, *y = NULL, *dx = NULL, *ddx = NULL;
+    E_OK(stk_tape_begin(e, &outer));
+    E_OK(stk_tape_watch(outer, x));
+    E_OK(stk_tape_begin(e, &inner));
+    E_OK(stk_tape_watch(inner, x));
+    E_OK(stk_exp(e, x, &ex));
+    E_OK(stk_mul(e, x, ex, &y));
+    E_OK(stk_tape_gradient(inner, y, 1, &x, &dx));
+    stk_tape_release(inner);
+    E_OK(stk_tape_gradient(outer, dx, 1, &x, &ddx));
+    stk_tape_release(outer);
+    for (int i = 0; i < 2; i++) {
+        double v = stk_tensor_at(x, i);
+        CHECK_NEAR(stk_tensor_at(dx, i), (1 + v) * exp(v), 1e-5);
+        CHECK_NEAR(stk_tensor_at(ddx, i), (2 + v) * exp(v), 1e-5);
+    }
+    stk_tensor *all[] = {x, ex, y, dx, ddx};
+    for (int i = 0; i < 5; i++) stk_tensor_release(all[i]);
+    stk_eager_release(e);
+}
+
+TEST(independent_inputs_get_zeros)
+{
+    stk_eager *e = context();
+    stk_tape *tape = NULL;
+    stk_tensor *in[2] = {vec(2, (float[]){1, 2}), vec(2, (float[]){3, 4})}, *y = NULL, *d[2] = {0};
+    E_OK(stk_tape_begin(e, &tape));
+    E_OK(stk_tape_watch(tape, in[0]));
+    E_OK(stk_square(e, in[0], &y));
+    E_OK(stk_tape_gradient(tape, y, 2, in, d));
+    CHECK_NEAR(stk_tensor_at(d[0], 1), 4, 1e-6);
+    CHECK_NEAR(stk_tensor_at(d[1], 1), 0, 0);
+    stk_tape_release(tape);
+    stk_tensor_release(y);
+    for (int i = 0; i < 2; i++) {
+        stk_tensor_release(in[i]);
+        stk_tensor_release(d[i]);
+    }
+    stk_eager_release(e);
+}
+
+static stk_val build_norm(stk_graph *g, const stk_val *x, void *context)
+{
+    (void)context;
+    return stk_g_sqrt(g, stk_g_sum_all(g, stk_g_square(g, x[0])));
+}
+
+TEST(calls_of_graphs)
+{
+    stk_eager *e = context();
+    stk_tensor *x = vec(2, (float[]){3, 4}), *y = NULL, *d = NULL, *y2 = NULL;
+    stk_tape *tape = NULL;
+    E_OK(stk_eager_call(e, build_norm, NULL, 1, &x, &y));
+    CHECK_NEAR(stk_tensor_at(y, 0), 5, 1e-6);
+    E_OK(stk_tape_begin(e, &tape));
+    E_OK(stk_tape_watch(tape, x));
+    E_OK(stk_eager_call(e, build_norm, NULL, 1, &x, &y2));
+    E_OK(stk_tape_gradient(tape, y2, 1, &x, &d));
+    CHECK_NEAR(stk_tensor_at(d, 0), 0.6, 1e-6);
+    stk_tape_release(tape);
+    stk_tensor *all[] = {x, y, d, y2};
+    for (int i = 0; i < 4; i++) stk_tensor_release(all[i]);
+    stk_eager_release(e);
+}
+
+TEST(mistakes)
+{
+    stk_eager *e = context();
+    stk_tensor *a = vec(3, (float[]){1, 2, 3}), *b = vec(2, (float[]){1, 2}), *c = NULL;
+    CHECK_STATUS(stk_add(e, a, b, &c), STK_ERR_SHAPE);
+    CHECK_CONTAINS(stk_eager_error(e)->message, "add(float32[3], float32[2])");
+    CHECK(c == NULL);
+    CHECK_STATUS(stk_add(e, a, NULL, &c), STK_ERR_ARGUMENT);
+    CHECK_STATUS(stk_add(NULL, a, b, &c), STK_ERR_ARGUMENT);
+    CHECK_STATUS(stk_matmul(e, a, b, &c), STK_ERR_SHAPE);
+    E_OK(stk_add(e, a, a, &c)); /* still usable */
+    stk_tensor_release(a);
+    stk_tensor_release(b);
+    stk_tensor_release(c);
+    stk_eager_release(e);
+}
+
+static stk_status whole_story(stk_error *err)
+{
+    stk_eager *e = NULL;
+    stk_tape *tape = NULL;
+    stk_tensor *x = NULL, *y = NULL, *d = NULL;
+    int64_t n = 4;
+    stk_status s = stk_eager_new(NULL, &e, err);
+    if (!s) s = stk_tensor_new(STK_F32, 1, &n, &x, err);
+    if (!s) s = stk_tape_begin(e, &tape);
+    if (!s) s = stk_tape_watch(tape, x);
+    if (!s) s = stk_exp(e, x, &y);
+    if (!s) s = stk_tape_gradient(tape, y, 1, &x, &d);
+    stk_tape_release(tape);
+    stk_tensor_release(x);
+    stk_tensor_release(y);
+    stk_tensor_release(d);
+    stk_eager_release(e);
+    return s;
+}
+
+TEST(every_allocation_may_fail)
+{
+    stk_error err;
+    OOM_LOOP(whole_story(&err));
+}
+
+TEST_MAIN()
