@@ -389,8 +389,10 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
     STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, result, &nout));
     stk_status status = e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, result) : STK_OK;
     for (int32_t o = 0; o < nout; o++) {
-        if (status == STK_OK) out[o] = result[o];
-        else stk_tensor_release(result[o]);
+        if (status == STK_OK)
+            out[o] = result[o];
+        else
+            stk_tensor_release(result[o]);
     }
     return status;
 }

@@ -186,7 +186,10 @@ static stk_val *slot_of(const replay *r, const stk_tensor *t)
     return at;
 }
 
-static stk_val value_of(const replay *r, const stk_tensor *t) { return r->nslots ? *slot_of(r, t) : 0; }
+static stk_val value_of(const replay *r, const stk_tensor *t)
+{
+    return r->nslots ? *slot_of(r, t) : 0;
+}
 
 static bool make_room(replay *r, int64_t values)
 {
