@@ -212,6 +212,47 @@ STK_API stk_val stk_g_sort(stk_graph *g, stk_val x, int32_t axis, bool descendin
 STK_API stk_val stk_g_argsort(stk_graph *g, stk_val x, int32_t axis, bool descending);
 /* The k largest in descending order; of equal ones the first. *indices (may be NULL) tells where they were. */
 STK_API stk_val stk_g_top_k(stk_graph *g, stk_val x, int64_t k, int32_t axis, stk_val *indices);
+/* ---- convolution and pooling ---------------------------------------------------------------------------------
+ * Images are [batch, width, channels], [batch, height, width, channels] or [batch, depth, height, width, channels];
+ * kernels are [sizes, in / groups, out]. Options may be NULL for the defaults; per-axis arrays hold the image's axes from
+ * index 0 on. */
+typedef enum stk_padding {
+    STK_PADDING_VALID,   /* none */
+    STK_PADDING_SAME,    /* ceil(size / stride) outputs; TensorFlow's rule, an odd pixel goes behind */
+    STK_PADDING_CAUSAL,  /* one axis only: all in front, an output sees no later input */
+    STK_PADDING_EXPLICIT /* low and high */
+} stk_padding;
+
+typedef struct stk_conv_options {
+    stk_padding padding;
+    int64_t stride[3], dilation[3];
+    int64_t low[3], high[3];   /* STK_PADDING_EXPLICIT */
+    int64_t output_padding[3]; /* conv_transpose: Keras' option; -1 = not given */
+    int64_t groups;
+} stk_conv_options;
+STK_API stk_conv_options stk_conv_options_defaults(void); /* valid, strides 1, one group */
+
+STK_API stk_val stk_g_conv(stk_graph *g, stk_val x, stk_val w, const stk_conv_options *options);
+/* w is [sizes, out, in] as in Keras; the output size follows its rule (padding valid or same). */
+STK_API stk_val stk_g_conv_transpose(stk_graph *g, stk_val x, stk_val w, const stk_conv_options *options);
+/* w is [sizes, channels, multiplier]. */
+STK_API stk_val stk_g_depthwise_conv(stk_graph *g, stk_val x, stk_val w, const stk_conv_options *options);
+/* Depthwise with the options, then pointwise [1.., channels * multiplier, out]. */
+STK_API stk_val stk_g_separable_conv(stk_graph *g, stk_val x, stk_val depthwise, stk_val pointwise,
+                                     const stk_conv_options *options);
+
+typedef struct stk_pool_options {
+    stk_padding padding;          /* valid, same or explicit; padding is no maximum and not counted in a mean */
+    int64_t window[3], stride[3]; /* stride 0: the window */
+    int64_t low[3], high[3];      /* STK_PADDING_EXPLICIT, smaller than the window */
+} stk_pool_options;
+STK_API stk_pool_options stk_pool_options_defaults(void); /* windows of 2, valid */
+
+STK_API stk_val stk_g_max_pool(stk_graph *g, stk_val x, const stk_pool_options *options);
+STK_API stk_val stk_g_avg_pool(stk_graph *g, stk_val x, const stk_pool_options *options);
+/* Over all pixels: [batch, channels], or with sizes of 1 between when kept. */
+STK_API stk_val stk_g_global_max_pool(stk_graph *g, stk_val x, bool keep);
+STK_API stk_val stk_g_global_avg_pool(stk_graph *g, stk_val x, bool keep);
 
 /* ---- variables ------------------------------------------------------------------------------------------------
  * A store holds the variables of one or several programs, by name. */

@@ -60,6 +60,8 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, i
     } else if (t->units != h->units) {
         return false;
     }
+    int64_t grain = t->impl->grain ? t->impl->grain(t->params) : 1;
+    if (t->kernel != STK_K_CHAIN && h->units / stk_max_i64(grain, 1) < h->parts) return false;
     bool meets = false; /* sharing data is the point of it */
     for (int64_t m = head; m < k; m++) {
         if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
@@ -101,6 +103,7 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
             t->scale = t->kernel == STK_K_CHAIN ? t->count / h->units : 1;
             t->units = h->units;
             t->parts = h->parts;
+            t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
             t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
             next++;
         }

@@ -1,8 +1,10 @@
 /* The table of tables of one instruction set. */
 #include "device/cpu/vec/vec.h"
 
+#include "device/cpu/vec/conv.h"
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
+#include "device/cpu/vec/pool.h"
 #include "device/cpu/vec/reduce.h"
 #include "device/cpu/vec/resize.h"
 
@@ -13,4 +15,6 @@ const stk_vec STK_VEC(stk_vec) = {
     .reduce = &STK_VEC(stk_vec_reduce),
     .gemm = &STK_VEC(stk_vec_gemm),
     .resize = &STK_VEC(stk_vec_resize),
+    .conv = &STK_VEC(stk_vec_conv),
+    .pool = &STK_VEC(stk_vec_pool),
 };

@@ -31,6 +31,8 @@ typedef struct stk_vec {
     const struct stk_vec_reduce *reduce; /* reduce.h */
     const struct stk_vec_gemm *gemm;     /* gemm.h */
     const struct stk_vec_resize *resize; /* resize.h */
+    const struct stk_vec_conv *conv;     /* conv.h */
+    const struct stk_vec_pool *pool;     /* pool.h */
 } stk_vec;
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */

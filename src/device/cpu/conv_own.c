@@ -1,0 +1,495 @@
+/* Own convolution kernels, float32: they walk phases and bands (conv_plan.h) and leave the arithmetic to the vector
+ * kernels of vec/conv.h. Units are images.
+ *
+ * Scratch of one part, in floats, each piece rounded up to a cache line:
+ *
+ *     data     [ band | packed weights ]          weight   [ band | packed dy | sums ]
+ *
+ * Weights are packed into panels [rows][registers of columns] when a panel's rows would lie far apart, when the
+ * columns do not fill registers, and for backward data, which needs them transposed. */
+#include "base/memory.h"
+#include "device/cpu/conv_plan.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/vec/vec.h"
+
+#include <string.h>
+
+enum {
+    DATA_BAND = 1 << 15,   /* floats of source per band: a share of the second-level cache */
+    WEIGHT_BAND = 1 << 12, /* floats of dy per band: half of the first-level cache */
+    FAR = 1 << 14,         /* weights beyond this many floats are packed */
+    PANEL = 4,             /* registers of the widest panel */
+};
+
+typedef struct own_sizes {
+    int64_t wide;                /* columns of a group rounded up to registers */
+    int64_t band, packed, extra; /* floats of scratch; extra: sums of backward weight */
+    int64_t total;
+} own_sizes;
+
+typedef struct own_state {
+    stk_conv_plan plan;
+    own_sizes size;
+    const stk_vec_conv *vec;
+    int64_t phases;
+    stk_conv_phase *phase;
+    int64_t *order; /* tap of each block of rows of the packed weights */
+} own_state;
+
+static const stk_vec_conv *vec(void) { return stk_vec_get()->conv; }
+
+static int64_t line(int64_t floats)
+{
+    return stk_round_up(floats, STK_ALIGN / (int64_t)sizeof(float));
+}
+
+/* ---- sizes -------------------------------------------------------------------------------------- */
+
+static void data_plan(const stk_conv *c, bool back, stk_conv_plan *plan, own_sizes *size)
+{
+    stk_conv_plan_init(plan, c, back, DATA_BAND, DATA_BAND);
+    *size = (own_sizes){.wide = stk_round_up(plan->columns, vec()->width)};
+    size->band = line(stk_conv_plan_band(plan));
+    bool pack =
+        !plan->deep && (back || size->wide != plan->columns || plan->rows * plan->dest_c > FAR);
+    if (pack) size->packed = line(c->groups * plan->rows * size->wide);
+    size->total = size->band + size->packed;
+}
+
+/* Bands of dy that stay in the first-level cache while all rows of weights pass over them. */
+static void weight_plan(const stk_conv *c, stk_conv_plan *plan, own_sizes *size)
+{
+    stk_conv_plan_init(plan, c, false, DATA_BAND, stk_max_i64(WEIGHT_BAND / c->oc, 64));
+    *size = (own_sizes){.wide = stk_round_up(plan->columns, vec()->width)};
+    size->band = line(stk_conv_plan_band(plan));
+    if (plan->deep) {
+        size->wide = plan->columns;
+    } else if (size->wide != plan->columns) {
+        stk_conv_phase p;
+        stk_conv_phase_get(plan, 0, &p);
+        size->packed = line(p.band_rows * p.band_cols * size->wide);
+    }
+    size->extra = line((plan->deep ? c->groups : c->groups * size->wide) * plan->rows);
+    size->total = size->band + size->packed + size->extra;
+}
+
+static bool small_enough(const stk_conv *c)
+{
+    double phases = 1, taps = 1, reach = 1;
+    for (int i = 0; i < 3; i++) {
+        phases *= (double)stk_min_i64(c->stride[i], c->in[i]);
+        taps *= (double)c->kernel[i];
+        reach *= (double)(c->kernel[i] - 1) * (double)c->dilation[i] + 1;
+    }
+    return phases < 1e5 && taps < 1e6 && reach < 1e9;
+}
+
+static bool data_supports(const stk_conv *c, bool back)
+{
+    if (c->dtype != STK_F32 || !small_enough(c)) return false;
+    stk_conv_plan plan;
+    stk_conv_plan_init(&plan, c, back, DATA_BAND, DATA_BAND);
+    return stk_conv_plan_band(&plan) >= 0;
+}
+
+static bool forward_supports(const void *params) { return data_supports(params, false); }
+static bool back_supports(const void *params) { return data_supports(params, true); }
+static bool weight_supports(const void *params) { return data_supports(params, false); }
+
+static int64_t units(const void *params) { return ((const stk_conv *)params)->n; }
+
+static int64_t data_scratch(const stk_conv *c, bool back, int32_t parts)
+{
+    stk_conv_plan plan;
+    own_sizes size;
+    data_plan(c, back, &plan, &size);
+    return size.total * (int64_t)sizeof(float) * parts;
+}
+
+static int64_t forward_scratch(const void *params, int32_t parts)
+{
+    return data_scratch(params, false, parts);
+}
+static int64_t back_scratch(const void *params, int32_t parts)
+{
+    return data_scratch(params, true, parts);
+}
+
+static int64_t weight_scratch(const void *params, int32_t parts)
+{
+    stk_conv_plan plan;
+    own_sizes size;
+    weight_plan(params, &plan, &size);
+    return size.total * (int64_t)sizeof(float) * parts;
+}
+
+/* Packing costs about as much as `worth` pixels of every part. */
+static int64_t data_grain(const stk_conv *c, bool back, int64_t worth)
+{
+    stk_conv_plan plan;
+    own_sizes size;
+    data_plan(c, back, &plan, &size);
+    int64_t pixels = plan.dest[0] * plan.dest[1] * plan.dest[2];
+    return size.packed ? stk_ceil_div(worth, stk_max_i64(pixels, 1)) : 1;
+}
+
+static int64_t forward_grain(const void *params) { return data_grain(params, false, 256); }
+static int64_t back_grain(const void *params) { return data_grain(params, true, 512); }
+
+/* Each part has its own sums, and adding them up is serial: few parts when there are many weights. */
+static int64_t weight_grain(const void *params)
+{
+    enum { SUMS = 1 << 21 }; /* floats of all parts together */
+    const stk_conv *c = params;
+    stk_conv_plan plan;
+    own_sizes size;
+    weight_plan(c, &plan, &size);
+    int64_t pixels = c->out[0] * c->out[1] * c->out[2];
+    int64_t parts = stk_max_i64(SUMS / stk_max_i64(size.extra, 1), 2);
+    return stk_max_i64(stk_ceil_div(c->n, parts), stk_ceil_div(256, stk_max_i64(pixels, 1)));
+}
+
+/* ---- prepare -------------------------------------------------------------------------------------- */
+
+static void discard(stk_launch *launch)
+{
+    own_state *s = launch->state;
+    if (!s) return;
+    if (s->phase) stk_free(s->phase[0].run);
+    stk_free(s->phase);
+    stk_free(s->order);
+    stk_free(s);
+    launch->state = NULL;
+}
+
+static stk_status fill_state(own_state *s, stk_error *err)
+{
+    stk_conv_plan *plan = &s->plan;
+    s->vec = vec();
+    s->phases = stk_conv_plan_phases(plan);
+    s->phase = stk_calloc((size_t)stk_max_i64(s->phases, 1), sizeof *s->phase);
+    s->order = stk_calloc((size_t)plan->taps, sizeof *s->order);
+    stk_conv_run *run = stk_calloc((size_t)plan->taps, sizeof *run);
+    if (!s->phase || !s->order || !run) {
+        stk_free(run);
+        return stk_fail_memory(err, "the taps of a convolution", (size_t)plan->taps * sizeof *run);
+    }
+    int64_t row = 0;
+    s->phase[0].run = run;
+    for (int64_t i = 0; i < s->phases; i++) {
+        stk_conv_phase *p = &s->phase[i];
+        stk_conv_phase_get(plan, i, p);
+        p->run = run;
+        stk_conv_phase_runs(plan, i, p, &row, s->order);
+        run += p->runs;
+    }
+    return STK_OK;
+}
+
+static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
+{
+    own_state *s = launch->state = stk_calloc(1, sizeof *s);
+    if (!s) return stk_fail_memory(err, "a convolution", sizeof *s);
+    if (kind == 2)
+        weight_plan(launch->params, &s->plan, &s->size);
+    else
+        data_plan(launch->params, kind == 1, &s->plan, &s->size);
+    stk_status status = fill_state(s, err);
+    if (status != STK_OK) discard(launch);
+    return status;
+}
+
+static stk_status forward_prepare(stk_launch *launch, stk_error *err)
+{
+    return prepare(launch, 0, err);
+}
+static stk_status back_prepare(stk_launch *launch, stk_error *err)
+{
+    return prepare(launch, 1, err);
+}
+static stk_status weight_prepare(stk_launch *launch, stk_error *err)
+{
+    return prepare(launch, 2, err);
+}
+
+/* ---- panels ----------------------------------------------------------------------------------------- */
+
+/* Registers of the panel that starts with `left` registers to go; a lone last one is avoided, it is slow. */
+static int64_t panel_width(int64_t left)
+{
+    return left <= PANEL ? left : left == PANEL + 1 ? 3 : PANEL;
+}
+
+/* Rows of one tap of one panel: to[k][0..nv) = w[tap, k, first + ...], or with in and out swapped. */
+static void pack_tap(const own_state *s, const float *w, int64_t group, int64_t tap, int64_t first,
+                     int64_t nv, float *to)
+{
+    const stk_conv_plan *plan = &s->plan;
+    const stk_conv *c = plan->conv;
+    int64_t live = stk_min_i64(nv, plan->columns - first), in = c->ic / c->groups,
+            out = c->oc / c->groups;
+    const float *from = w + tap * in * c->oc + group * out;
+    for (int64_t k = 0; k < plan->inner; k++, to += nv) {
+        if (plan->back)
+            for (int64_t j = 0; j < live; j++) to[j] = from[(first + j) * c->oc + k];
+        else
+            memcpy(to, from + k * c->oc + first, (size_t)live * sizeof *to);
+        memset(to + live, 0, (size_t)(nv - live) * sizeof *to);
+    }
+}
+
+static void pack_weights(const own_state *s, const float *w, float *to)
+{
+    const stk_conv_plan *plan = &s->plan;
+    int64_t vf = s->vec->width;
+    for (int64_t g = 0; g < plan->conv->groups; g++)
+        for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
+            nv = panel_width((s->size.wide - first) / vf) * vf;
+            for (int64_t i = 0; i < plan->taps; i++, to += plan->inner * nv)
+                pack_tap(s, w, g, s->order[i], first, nv, to);
+        }
+}
+
+/* ---- forward and backward data ------------------------------------------------------------------------ */
+
+/* One band: b holds pixels and strides; w is packed or plain. */
+static void data_band(const own_state *s, stk_conv_block *b, const float *w)
+{
+    const stk_conv_plan *plan = &s->plan;
+    const float *x = b->x;
+    float *y = b->y;
+    if (plan->deep) {
+        b->w = w;
+        b->ldw = b->columns = plan->conv->groups;
+        s->vec->deep_data(b);
+        return;
+    }
+    int64_t vf = s->vec->width;
+    for (int64_t g = 0; g < plan->conv->groups; g++)
+        for (int64_t first = 0, nv; first < s->size.wide; first += nv * vf) {
+            nv = panel_width((s->size.wide - first) / vf);
+            b->x = x + g * plan->inner;
+            b->y = y + g * plan->columns + first;
+            b->columns = stk_min_i64(nv * vf, plan->columns - first);
+            b->w = s->size.packed ? w + (g * s->size.wide + first) * plan->rows
+                                  : w + g * plan->columns + first;
+            b->ldw = s->size.packed ? nv * vf : plan->dest_c;
+            s->vec->data[nv - 1](b);
+        }
+}
+
+static void data_phase(const own_state *s, const stk_conv_phase *p, const float *x, const float *w,
+                       float *y, float *band)
+{
+    const stk_conv_plan *plan = &s->plan;
+    const stk_conv_axis *a = p->axis;
+    const int64_t *dest = plan->dest, c = plan->dest_c;
+    stk_conv_block b = {.run = p->run, .runs = p->runs};
+    b.x_col = a[2].from_step * plan->source_c;
+    b.x_row = a[1].from_step * p->span[2] * plan->source_c;
+    b.y_col = a[2].to_step * c;
+    b.y_row = a[1].to_step * dest[2] * c;
+    for (int64_t d = 0; d < a[0].count; d++)
+        for (int64_t row = 0; row < a[1].count; row += p->band_rows)
+            for (int64_t col = 0; col < a[2].count; col += p->band_cols) {
+                b.rows = stk_min_i64(p->band_rows, a[1].count - row);
+                b.cols = stk_min_i64(p->band_cols, a[2].count - col);
+                b.x = stk_conv_band(plan, p, x, d, row, b.rows, col, b.cols, band);
+                int64_t at_d = a[0].to + d * a[0].to_step, at_row = a[1].to + row * a[1].to_step;
+                b.y = y + ((at_d * dest[1] + at_row) * dest[2] + a[2].to + col * a[2].to_step) * c;
+                data_band(s, &b, w);
+            }
+}
+
+static int64_t image(const int64_t size[3], int64_t channels)
+{
+    return size[0] * size[1] * size[2] * channels;
+}
+
+static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const own_state *s = launch->state;
+    const stk_conv_plan *plan = &s->plan;
+    float *band = (float *)launch->scratch + part * s->size.total;
+    const float *x = launch->arg[0], *w = launch->arg[1];
+    float *y = launch->arg[2];
+    if (s->size.packed && lo < hi) {
+        pack_weights(s, w, band + s->size.band);
+        w = band + s->size.band;
+    }
+    int64_t x_image = image(plan->source, plan->source_c),
+            y_image = image(plan->dest, plan->dest_c);
+    for (int64_t i = lo; i < hi; i++)
+        for (int64_t p = 0; p < s->phases; p++)
+            data_phase(s, &s->phase[p], x + i * x_image, w, y + i * y_image, band);
+}
+
+/* ---- backward weight ------------------------------------------------------------------------------------ */
+
+/* Columns of dy of one group, rounded up to registers with zeros. */
+static void pack_dy(const own_state *s, const stk_conv_block *b, float *to)
+{
+    int64_t columns = s->plan.columns, wide = s->size.wide;
+    for (int64_t row = 0; row < b->rows; row++)
+        for (int64_t col = 0; col < b->cols; col++, to += wide) {
+            memcpy(to, b->y + row * b->y_row + col * b->y_col, (size_t)columns * sizeof *to);
+            memset(to + columns, 0, (size_t)(wide - columns) * sizeof *to);
+        }
+}
+
+static void weight_group(const own_state *s, stk_conv_block b, float *packed, float *sums)
+{
+    int64_t vf = s->vec->width;
+    if (s->size.packed) {
+        pack_dy(s, &b, packed);
+        b.y = packed;
+        b.y_col = s->size.wide;
+        b.y_row = b.cols * b.y_col;
+    }
+    float *y = b.y;
+    for (int64_t first = 0, nv; first < s->size.wide; first += nv * vf) {
+        nv = panel_width((s->size.wide - first) / vf);
+        b.y = y + first;
+        b.dw = sums + first * s->plan.rows;
+        b.ldw = b.columns = nv * vf;
+        s->vec->weight[nv - 1](&b);
+    }
+}
+
+static void weight_band(const own_state *s, const stk_conv_block *band, float *packed, float *sums)
+{
+    const stk_conv_plan *plan = &s->plan;
+    stk_conv_block b = *band;
+    if (plan->deep) {
+        b.dw = sums;
+        b.ldw = b.columns = plan->conv->groups;
+        s->vec->deep_weight(&b);
+        return;
+    }
+    for (int64_t g = 0; g < plan->conv->groups; g++) {
+        b.x = band->x + g * plan->inner;
+        b.y = band->y + g * plan->columns;
+        weight_group(s, b, packed, sums + g * s->size.wide * plan->rows);
+    }
+}
+
+static void weight_image(const own_state *s, const float *x, float *dy, float *scratch)
+{
+    const stk_conv_plan *plan = &s->plan;
+    const stk_conv_phase *p = s->phase;
+    const int64_t *dest = plan->dest;
+    stk_conv_block b = {.run = p->run, .runs = p->runs};
+    b.x_col = p->axis[2].from_step * plan->source_c;
+    b.x_row = p->axis[1].from_step * p->span[2] * plan->source_c;
+    b.y_col = plan->dest_c;
+    b.y_row = dest[2] * plan->dest_c;
+    float *packed = scratch + s->size.band;
+    for (int64_t d = 0; d < dest[0]; d++)
+        for (int64_t row = 0; row < dest[1]; row += p->band_rows)
+            for (int64_t col = 0; col < dest[2]; col += p->band_cols) {
+                b.rows = stk_min_i64(p->band_rows, dest[1] - row);
+                b.cols = stk_min_i64(p->band_cols, dest[2] - col);
+                b.x = stk_conv_band(plan, p, x, d, row, b.rows, col, b.cols, scratch);
+                b.y = dy + ((d * dest[1] + row) * dest[2] + col) * plan->dest_c;
+                weight_band(s, &b, packed, packed + s->size.packed);
+            }
+}
+
+static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const own_state *s = launch->state;
+    const stk_conv_plan *plan = &s->plan;
+    float *scratch = (float *)launch->scratch + part * s->size.total;
+    const float *x = launch->arg[0];
+    float *dy = launch->arg[1];
+    int64_t x_image = image(plan->source, plan->source_c),
+            y_image = image(plan->dest, plan->dest_c);
+    memset(scratch + s->size.band + s->size.packed, 0, (size_t)s->size.extra * sizeof *scratch);
+    for (int64_t i = lo; i < hi; i++) weight_image(s, x + i * x_image, dy + i * y_image, scratch);
+}
+
+/* Adds the sums of the parts in order; the first one becomes the total. Empty parts were not run. */
+static float *add_parts(const stk_launch *launch)
+{
+    const own_state *s = launch->state;
+    float *sums = (float *)launch->scratch + s->size.band + s->size.packed, *total = NULL;
+    for (int32_t part = 0; part < launch->parts; part++, sums += s->size.total) {
+        int64_t lo, hi;
+        stk_part_range(launch->units, launch->parts, part, &lo, &hi);
+        if (lo == hi) continue;
+        if (!total) total = sums;
+        for (int64_t i = 0; total != sums && i < s->size.extra; i++) total[i] += sums[i];
+    }
+    return total;
+}
+
+static void weight_finish(const stk_launch *launch)
+{
+    const own_state *s = launch->state;
+    const stk_conv_plan *plan = &s->plan;
+    float *dw = launch->arg[2];
+    int64_t vf = s->vec->width, columns = plan->columns;
+    if (launch->units == 0) {
+        memset(dw, 0, (size_t)(plan->rows * plan->dest_c) * sizeof *dw);
+        return;
+    }
+    const float *from = add_parts(launch);
+    if (plan->deep) {
+        memcpy(dw, from, (size_t)(plan->rows * plan->dest_c) * sizeof *dw);
+        return;
+    }
+    for (int64_t g = 0; g < plan->conv->groups; g++)
+        for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
+            nv = panel_width((s->size.wide - first) / vf) * vf;
+            size_t live = (size_t)stk_min_i64(nv, columns - first) * sizeof *dw;
+            for (int64_t k = 0; k < plan->rows; k++, from += nv)
+                memcpy(dw + k * plan->dest_c + g * columns + first, from, live);
+        }
+}
+
+/* Which args are cut along with the images: x and y, never the weights. */
+static uint32_t data_aligned(const void *params)
+{
+    (void)params;
+    return 1u | 4u;
+}
+static uint32_t weight_aligned(const void *params)
+{
+    (void)params;
+    return 1u | 2u;
+}
+
+const stk_impl stk_impl_conv_own = {.name = "own",
+                                    .kernel = STK_K_CONV,
+                                    .rank = 10,
+                                    .supports = forward_supports,
+                                    .units = units,
+                                    .grain = forward_grain,
+                                    .aligned = data_aligned,
+                                    .scratch = forward_scratch,
+                                    .prepare = forward_prepare,
+                                    .discard = discard,
+                                    .run = data_run};
+const stk_impl stk_impl_conv_bwd_data_own = {.name = "own",
+                                             .kernel = STK_K_CONV_BWD_DATA,
+                                             .rank = 10,
+                                             .supports = back_supports,
+                                             .units = units,
+                                             .grain = back_grain,
+                                             .aligned = data_aligned,
+                                             .scratch = back_scratch,
+                                             .prepare = back_prepare,
+                                             .discard = discard,
+                                             .run = data_run};
+const stk_impl stk_impl_conv_bwd_weight_own = {.name = "own",
+                                               .kernel = STK_K_CONV_BWD_WEIGHT,
+                                               .rank = 10,
+                                               .supports = weight_supports,
+                                               .units = units,
+                                               .grain = weight_grain,
+                                               .aligned = weight_aligned,
+                                               .scratch = weight_scratch,
+                                               .prepare = weight_prepare,
+                                               .discard = discard,
+                                               .run = weight_run,
+                                               .finish = weight_finish};

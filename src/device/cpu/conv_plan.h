@@ -1,0 +1,71 @@
+/* conv_plan.h - how the own kernels walk one image: phases of pixels, bands of the source, runs of taps.
+ *
+ * Forward and backward-data are the same walk. Every destination pixel is a weighted sum over taps of source pixels:
+ *
+ *     forward         source x, destination y:  one phase; source = destination * stride - low + tap * dilation
+ *     backward data   source dy, destination dx: destination pixels whose index has the same remainder by the stride
+ *                     use the same taps, and neighbours among them read neighbouring source pixels. Each
+ *                     remainder is a phase.
+ *
+ * A phase is walked in bands of rows x cols destination pixels. When taps reach outside the image, the
+ * band's source is copied into scratch with zeros around it; else it is read in place. */
+#ifndef STK_DEVICE_CPU_CONV_PLAN_H
+#define STK_DEVICE_CPU_CONV_PLAN_H
+
+#include "base/memory.h"
+#include "device/cpu/vec/conv.h"
+#include "device/kernels.h"
+
+typedef struct stk_conv_axis {
+    int64_t to, to_step, count; /* destination pixels: to, to + to_step, ... */
+    int64_t from,
+        from_step; /* source index of the first tap, per destination pixel; may be outside */
+    int64_t reach; /* source pixels from the first tap to the last, inclusive; 0: no taps */
+} stk_conv_axis;
+
+typedef struct stk_conv_phase {
+    stk_conv_axis axis[3];
+    bool padded;                  /* some tap is outside: bands are copied */
+    int64_t band_rows, band_cols; /* destination pixels per band (of axis 1 and 2) */
+    int64_t span[3]; /* source sizes that run.x counts in: of the band or of the image */
+    stk_conv_run *run;
+    int64_t runs;
+} stk_conv_phase;
+
+typedef struct stk_conv_plan {
+    const stk_conv *conv;
+    bool back;                  /* backward data */
+    bool deep;                  /* depthwise: one channel in, one out, per group */
+    int64_t source[3], dest[3]; /* spatial sizes */
+    int64_t source_c, dest_c;   /* channels of a pixel */
+    int64_t inner, columns;     /* source and destination channels of one group */
+    int64_t taps;
+    int64_t rows;        /* taps * inner: rows of the weight matrix of one group */
+    int64_t band_source; /* elements of source that a band should not exceed, */
+    int64_t band_pixels; /* and destination pixels */
+    int64_t phases[3];   /* per axis */
+} stk_conv_plan;
+
+void stk_conv_plan_init(stk_conv_plan *plan, const stk_conv *conv, bool back, int64_t band_source,
+                        int64_t band_pixels);
+/* Phase number `index` of phases[0] * phases[1] * phases[2], without its runs. */
+void stk_conv_phase_get(const stk_conv_plan *plan, int64_t index, stk_conv_phase *phase);
+/* Fills at most `taps` runs; `row` counts weight rows from phase to phase. When order is not NULL it
+ * gets the tap of each block of `inner` rows. */
+void stk_conv_phase_runs(const stk_conv_plan *plan, int64_t index, stk_conv_phase *phase,
+                         int64_t *row, int64_t *order);
+/* Elements of scratch for the largest band; -1 when that is beyond reason. */
+int64_t stk_conv_plan_band(const stk_conv_plan *plan);
+
+/* The source of one band: of image x, depth index d, destination rows from `row`, cols from `col`. Returns the address
+ * of the first pixel; copies into `band` when the phase is padded. */
+const float *stk_conv_band(const stk_conv_plan *plan, const stk_conv_phase *phase, const float *x,
+                           int64_t d, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                           float *band);
+
+static inline int64_t stk_conv_plan_phases(const stk_conv_plan *plan)
+{
+    return plan->phases[0] * plan->phases[1] * plan->phases[2];
+}
+
+#endif

@@ -1,0 +1,268 @@
+/* Vector kernels of convolution (conv.h). A tile of accumulators stays in registers: pixels x output channels for
+ * data, weight rows x output channels for weights. Each body is one inlined function whose tile sizes are constants;
+ * the wrappers at the end give it names. A tile that hangs over the end repeats its last row and does not
+ * store the repetitions. */
+#include "device/cpu/vec/conv.h"
+
+#include <string.h>
+
+typedef float vf __attribute__((vector_size(STK_VF * 4)));
+typedef float vfu __attribute__((vector_size(STK_VF * 4), aligned(4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* Rows of a tile for 1..4 registers of columns: enough chains to hide the latency of FMA, few enough
+ * for one address register each. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+enum { TILE_1 = 8, TILE_2 = 8, TILE_3 = 8, TILE_4 = 6 };
+#else
+enum { TILE_1 = 8, TILE_2 = 6, TILE_3 = 4, TILE_4 = 3 };
+#endif
+
+INLINE vf splat(float v) { return v - (vf){0}; }
+INLINE vf load(const float *p) { return (vf) * (const vfu *)p; }
+
+/* Stores `columns` of the NV registers of one pixel. */
+INLINE void store(float *y, const vf *acc, const int NV, int64_t columns)
+{
+    if (columns >= NV * STK_VF) {
+        UNROLL for (int v = 0; v < NV; v++) * (vfu *)(y + v * STK_VF) = (vfu)acc[v];
+    } else {
+        float part[4 * STK_VF];
+        UNROLL for (int v = 0; v < NV; v++) * (vfu *)(part + v * STK_VF) = (vfu)acc[v];
+        memcpy(y, part, (size_t)columns * sizeof *y);
+    }
+}
+
+/* Where a walk over rows x cols pixels stands. */
+typedef struct walk {
+    const float *x; /* first pixel of the row */
+    float *y;
+    int64_t col, left; /* pixels left */
+} walk;
+
+/* Addresses of the next P pixels; returns how many are real. */
+INLINE int64_t next_pixels(walk *at, const stk_conv_block *b, const int P, const float **px,
+                           float **py)
+{
+    int64_t live = at->left < P ? at->left : P;
+    if (at->col + P <= b->cols) {
+        const float *x = at->x + at->col * b->x_col;
+        float *y = at->y + at->col * b->y_col;
+        UNROLL for (int p = 0; p < P; p++) px[p] = x + p * b->x_col, py[p] = y + p * b->y_col;
+        at->col += P;
+    } else {
+        UNROLL for (int p = 0; p < P; p++)
+        {
+            if (at->col == b->cols && p < live) {
+                at->col = 0;
+                at->x += b->x_row;
+                at->y += b->y_row;
+            }
+            int64_t col = p < live ? at->col++ : at->col - 1;
+            px[p] = at->x + col * b->x_col;
+            py[p] = at->y + col * b->y_col;
+        }
+    }
+    at->left -= live;
+    return live;
+}
+
+INLINE void data_block(const stk_conv_block *b, const int P, const int NV)
+{
+    walk at = {b->x, b->y, 0, b->rows * b->cols};
+    const int64_t ldw = b->ldw;
+    while (at.left > 0) {
+        const float *px[8];
+        float *py[8];
+        vf acc[24];
+        int64_t live = next_pixels(&at, b, P, px, py);
+        UNROLL for (int i = 0; i < P * NV; i++) acc[i] = (vf){0};
+        for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++) {
+            const float *w = b->w + run->w * ldw;
+            const int64_t first = run->x, last = first + run->n;
+            for (int64_t k = first; k < last; k++, w += ldw) {
+                vf right[4];
+                UNROLL for (int v = 0; v < NV; v++) right[v] = load(w + v * STK_VF);
+                UNROLL for (int p = 0; p < P; p++)
+                {
+                    vf left = splat(px[p][k]);
+                    UNROLL for (int v = 0; v < NV; v++) acc[p * NV + v] += left * right[v];
+                }
+            }
+        }
+        UNROLL for (int p = 0; p < P; p++) if (p < live) store(py[p], acc + p * NV, NV, b->columns);
+    }
+}
+
+/* Steps through the rows of weights, R at a time: their input offsets and places in dw. */
+typedef struct cursor {
+    const stk_conv_run *run, *end;
+    int64_t k; /* next element of *run */
+} cursor;
+
+INLINE int next_rows(cursor *at, const stk_conv_block *b, const int R, int64_t *offset, float **dw)
+{
+    int live = 0;
+    UNROLL for (int r = 0; r < R; r++)
+    {
+        if (at->run < at->end && at->k == at->run->n) {
+            at->run++;
+            at->k = 0;
+        }
+        if (at->run < at->end) {
+            offset[r] = at->run->x + at->k;
+            dw[r] = b->dw + (at->run->w + at->k) * b->ldw;
+            at->k++;
+            live++;
+        } else {
+            offset[r] = offset[r ? r - 1 : 0];
+            dw[r] = dw[r ? r - 1 : 0];
+        }
+    }
+    return live;
+}
+
+INLINE void weight_block(const stk_conv_block *b, const int R, const int NV)
+{
+    cursor at = {b->run, b->run + b->runs, 0};
+    for (;;) {
+        int64_t offset[8] = {0};
+        float *dw[8] = {0};
+        vf acc[24];
+        int live = next_rows(&at, b, R, offset, dw);
+        if (!live) return;
+        UNROLL for (int i = 0; i < R * NV; i++) acc[i] = (vf){0};
+        for (int64_t row = 0; row < b->rows; row++) {
+            const float *x = b->x + row * b->x_row, *y = b->y + row * b->y_row;
+            for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
+                vf right[4];
+                UNROLL for (int v = 0; v < NV; v++) right[v] = load(y + v * STK_VF);
+                UNROLL for (int r = 0; r < R; r++)
+                {
+                    vf left = splat(x[offset[r]]);
+                    UNROLL for (int v = 0; v < NV; v++) acc[r * NV + v] += left * right[v];
+                }
+            }
+        }
+        UNROLL for (int r = 0; r < R; r++)
+        {
+            if (r >= live) break;
+            UNROLL for (int v = 0; v < NV; v++)
+            {
+                vfu *to = (vfu *)(dw[r] + v * STK_VF);
+                *to = (vfu)((vf)*to + acc[r * NV + v]);
+            }
+        }
+    }
+}
+
+/* ---- depthwise: no sum over channels, so channels fill the registers on both sides ------------------- */
+
+INLINE void deep_data_columns(const stk_conv_block *b, int64_t c, const int P, const int NV)
+{
+    walk at = {b->x, b->y, 0, b->rows * b->cols};
+    while (at.left > 0) {
+        const float *px[8];
+        float *py[8];
+        vf acc[24];
+        int64_t live = next_pixels(&at, b, P, px, py);
+        UNROLL for (int i = 0; i < P * NV; i++) acc[i] = (vf){0};
+        for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++) {
+            const float *w = b->w + run->w * b->ldw + c;
+            vf right[4];
+            UNROLL for (int v = 0; v < NV; v++) right[v] = load(w + v * STK_VF);
+            UNROLL for (int p = 0; p < P; p++) UNROLL for (int v = 0; v < NV; v++)
+                acc[p * NV + v] += load(px[p] + run->x + c + v * STK_VF) * right[v];
+        }
+        UNROLL for (int p = 0; p < P; p++) if (p < live)
+            store(py[p] + c, acc + p * NV, NV, NV * STK_VF);
+    }
+}
+
+static void deep_data_scalar(const stk_conv_block *b, int64_t c)
+{
+    for (int64_t row = 0; row < b->rows; row++)
+        for (int64_t col = 0; col < b->cols; col++) {
+            const float *x = b->x + row * b->x_row + col * b->x_col + c;
+            float sum = 0;
+            for (int64_t r = 0; r < b->runs; r++)
+                sum += x[b->run[r].x] * b->w[b->run[r].w * b->ldw + c];
+            b->y[row * b->y_row + col * b->y_col + c] = sum;
+        }
+}
+
+static void deep_data(const stk_conv_block *b)
+{
+    int64_t c = 0;
+    for (; c + 2 * STK_VF <= b->columns; c += 2 * STK_VF) deep_data_columns(b, c, 4, 2);
+    for (; c + STK_VF <= b->columns; c += STK_VF) deep_data_columns(b, c, 6, 1);
+    for (; c < b->columns; c++) deep_data_scalar(b, c);
+}
+
+enum { DEEP_TAPS = 9 };
+
+INLINE void deep_weight_taps(const stk_conv_block *b, const stk_conv_run *run, int64_t live,
+                             int64_t c)
+{
+    int64_t offset[DEEP_TAPS];
+    vf acc[DEEP_TAPS];
+    UNROLL for (int t = 0; t < DEEP_TAPS; t++)
+    {
+        offset[t] = run[t < live ? t : live - 1].x + c;
+        acc[t] = (vf){0};
+    }
+    for (int64_t row = 0; row < b->rows; row++) {
+        const float *x = b->x + row * b->x_row, *y = b->y + row * b->y_row + c;
+        for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
+            vf right = load(y);
+            UNROLL for (int t = 0; t < DEEP_TAPS; t++) acc[t] += load(x + offset[t]) * right;
+        }
+    }
+    UNROLL for (int t = 0; t < DEEP_TAPS; t++)
+    {
+        if (t >= live) break;
+        vfu *to = (vfu *)(b->dw + run[t].w * b->ldw + c);
+        *to = (vfu)((vf)*to + acc[t]);
+    }
+}
+
+static void deep_weight_scalar(const stk_conv_block *b, const stk_conv_run *run, int64_t c)
+{
+    float sum = 0;
+    for (int64_t row = 0; row < b->rows; row++)
+        for (int64_t col = 0; col < b->cols; col++)
+            sum += b->x[row * b->x_row + col * b->x_col + run->x + c] *
+                   b->y[row * b->y_row + col * b->y_col + c];
+    b->dw[run->w * b->ldw + c] += sum;
+}
+
+static void deep_weight(const stk_conv_block *b)
+{
+    int64_t c = 0;
+    for (; c + STK_VF <= b->columns; c += STK_VF)
+        for (int64_t t = 0; t < b->runs; t += DEEP_TAPS)
+            deep_weight_taps(b, b->run + t, b->runs - t < DEEP_TAPS ? b->runs - t : DEEP_TAPS, c);
+    for (; c < b->columns; c++)
+        for (int64_t t = 0; t < b->runs; t++) deep_weight_scalar(b, b->run + t, c);
+}
+
+#define WRAP(body, tile, nv)                                                                       \
+    static void body##_##nv(const stk_conv_block *b) { body##_block(b, tile, nv); }
+WRAP(data, TILE_1, 1)
+WRAP(data, TILE_2, 2)
+WRAP(data, TILE_3, 3)
+WRAP(data, TILE_4, 4)
+WRAP(weight, TILE_1, 1)
+WRAP(weight, TILE_2, 2)
+WRAP(weight, TILE_3, 3)
+WRAP(weight, TILE_4, 4)
+
+const stk_vec_conv STK_VEC(stk_vec_conv) = {
+    .width = STK_VF,
+    .data = {data_1, data_2, data_3, data_4},
+    .weight = {weight_1, weight_2, weight_3, weight_4},
+    .deep_data = deep_data,
+    .deep_weight = deep_weight,
+};

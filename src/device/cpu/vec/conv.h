@@ -1,0 +1,49 @@
+/* conv.h - vector kernels of convolution: what one block of pixels needs.
+ *
+ * A pixel's output depends on several runs of consecutive input elements (one per kernel row when the taps of a
+ * row touch, else one per tap). So a convolution is a matrix product whose left rows are read in place:
+ *
+ *     y[pixel, :] = sum over runs, k < run.n of x[pixel's address + run.x + k] * w[run.w + k, :]
+ *
+ * Nothing is gathered into columns first. Pixels form a block of rows x cols with fixed strides on both sides; a
+ * tile of pixels stays in registers through all runs and may cross from one row into the next. The order of the sum is the
+ * same for every pixel, wherever a tile begins. */
+#ifndef STK_DEVICE_CPU_VEC_CONV_H
+#define STK_DEVICE_CPU_VEC_CONV_H
+
+#include "device/cpu/vec/vec.h"
+
+typedef struct stk_conv_run {
+    int64_t x; /* elements from the pixel's address */
+    int64_t w; /* first row of weights */
+    int64_t n; /* elements, and rows */
+} stk_conv_run;
+
+typedef struct stk_conv_block {
+    const float *x, *w;
+    float *y;             /* weight kernels only read it */
+    float *dw;            /* weight kernels add to it */
+    int64_t rows, cols;   /* pixels */
+    int64_t x_row, x_col; /* elements between neighbours */
+    int64_t y_row, y_col;
+    int64_t ldw;     /* elements between rows of w or dw */
+    int64_t columns; /* output channels of this panel, at most 4 registers */
+    const stk_conv_run *run;
+    int64_t runs;
+} stk_conv_block;
+
+typedef void stk_conv_fn(const stk_conv_block *b);
+
+typedef struct stk_vec_conv {
+    int64_t width;        /* floats per register; w is readable up to a multiple of it */
+    stk_conv_fn *data[4]; /* y = ..., panels of 1, 2, 3, 4 registers */
+    stk_conv_fn
+        *weight[4]; /* dw[run.w + k, :] += sum over pixels of x[... + run.x + k] * y[pixel, :] */
+    stk_conv_fn
+        *deep_data; /* depthwise: y[pixel, c] = sum over runs of x[... + run.x + c] * w[run.w, c] */
+    stk_conv_fn *deep_weight;
+} stk_vec_conv;
+
+extern const stk_vec_conv STK_VEC(stk_vec_conv);
+
+#endif

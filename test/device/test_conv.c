@@ -1,0 +1,202 @@
+/* Every convolution kernel against the reference: shapes at the edges of tiles, registers and bands, every way
+ * to cut the images into parts. */
+#include "problem.h"
+
+static const stk_kernel kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
+static const char *const names[] = {"own", "onednn"};
+enum { KERNELS = 3, NAMES = sizeof names / sizeof names[0] };
+
+typedef struct conv_case {
+    const char *name;
+    int64_t n, ic, oc, groups;
+    int64_t in[3], kernel[3], stride[3], dilation[3], low[3], high[3];
+} conv_case;
+
+/* clang-format off */
+#define ONE {1, 1, 1}
+static const conv_case cases[] = {
+    {"first layer", 3, 3, 32, 1, {1, 12, 13}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"one channel", 2, 1, 32, 1, {1, 9, 7}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"same padding", 2, 5, 16, 1, {1, 7, 9}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"uneven padding", 2, 4, 24, 1, {1, 8, 8}, {1, 4, 2}, ONE, ONE, {0, 1, 0}, {0, 2, 1}},
+    {"stride 2 odd", 3, 8, 16, 1, {1, 9, 11}, {1, 3, 3}, {1, 2, 2}, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"stride 2 rest unused", 2, 3, 8, 1, {1, 10, 10}, {1, 3, 3}, {1, 2, 2}, ONE, {0}, {0}},
+    {"stride above kernel", 2, 2, 8, 1, {1, 11, 10}, {1, 2, 2}, {1, 3, 4}, ONE, {0}, {0}},
+    {"dilation", 2, 4, 16, 1, {1, 11, 12}, {1, 3, 3}, ONE, {1, 2, 3}, {0, 2, 3}, {0, 2, 3}},
+    {"dilation and stride", 1, 3, 8, 1, {1, 13, 12}, {1, 3, 2}, {1, 2, 3}, {1, 2, 2}, {0, 1, 0}, {0, 1, 2}},
+    {"no full register", 2, 3, 7, 1, {1, 6, 6}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"one output channel", 2, 9, 1, 1, {1, 6, 5}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"five registers", 1, 2, 40, 1, {1, 5, 6}, {1, 2, 3}, ONE, ONE, {0}, {0}},
+    {"nine and a bit", 1, 6, 74, 1, {1, 5, 5}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"packed weights", 2, 32, 64, 1, {1, 7, 7}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"groups", 2, 8, 12, 4, {1, 6, 7}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"groups of registers", 2, 6, 32, 2, {1, 6, 7}, {1, 3, 3}, {1, 2, 1}, ONE, {0, 1, 0}, {0, 0, 0}},
+    {"depthwise", 2, 24, 24, 24, {1, 7, 8}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"depthwise odd", 3, 21, 21, 21, {1, 7, 8}, {1, 3, 3}, {1, 2, 2}, ONE, {0, 0, 1}, {0, 1, 1}},
+    {"depthwise 5x5", 1, 16, 16, 16, {1, 9, 9}, {1, 5, 5}, ONE, ONE, {0, 2, 2}, {0, 2, 2}},
+    {"depthwise times 2", 2, 6, 12, 6, {1, 6, 6}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"1-d causal", 3, 4, 16, 1, {1, 1, 33}, {1, 1, 3}, ONE, {1, 1, 2}, {0, 0, 4}, {0}},
+    {"1-d long", 1, 64, 8, 1, {1, 1, 4000}, {1, 1, 5}, ONE, ONE, {0, 0, 2}, {0, 0, 2}},
+    {"3-d", 2, 2, 16, 1, {5, 6, 7}, {3, 3, 3}, ONE, ONE, {0}, {0}},
+    {"3-d padded", 2, 3, 8, 1, {4, 5, 6}, {3, 2, 3}, {2, 1, 2}, ONE, {1, 0, 1}, {1, 1, 1}},
+    {"bands of rows", 2, 16, 8, 1, {1, 40, 90}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"bands of columns", 1, 256, 8, 1, {1, 4, 200}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"kernel as large as input", 4, 3, 10, 1, {1, 4, 5}, {1, 4, 5}, ONE, ONE, {0}, {0}},
+    {"1x1", 3, 8, 20, 1, {1, 5, 5}, {1, 1, 1}, ONE, ONE, {0}, {0}},
+    {"1x1 stride", 3, 8, 16, 1, {1, 5, 6}, {1, 1, 1}, {1, 2, 2}, ONE, {0}, {0}},
+    {"one pixel", 1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, ONE, ONE, {0}, {0}},
+    {"empty batch", 0, 3, 8, 1, {1, 5, 5}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"padding wider than image", 2, 2, 8, 1, {1, 2, 2}, {1, 5, 5}, ONE, ONE, {0, 4, 4}, {0, 4, 4}},
+};
+/* clang-format on */
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static stk_conv problem(const conv_case *k, stk_dtype dtype)
+{
+    stk_conv c = {.n = k->n, .ic = k->ic, .oc = k->oc, .groups = k->groups, .dtype = dtype};
+    for (int i = 0; i < 3; i++) {
+        c.in[i] = k->in[i];
+        c.kernel[i] = k->kernel[i];
+        c.stride[i] = k->stride[i];
+        c.dilation[i] = k->dilation[i];
+        c.low[i] = k->low[i];
+        int64_t wide = (k->kernel[i] - 1) * k->dilation[i] + 1;
+        c.out[i] = (k->in[i] + k->low[i] + k->high[i] - wide) / k->stride[i] + 1;
+    }
+    return c;
+}
+
+static int64_t volume(const int64_t s[3]) { return s[0] * s[1] * s[2]; }
+
+/* Elements of the three arrays of a kernel id, output last. */
+static void sizes(const stk_conv *c, stk_kernel kernel, int64_t out[3])
+{
+    int64_t x = c->n * volume(c->in) * c->ic, y = c->n * volume(c->out) * c->oc;
+    int64_t w = volume(c->kernel) * (c->ic / c->groups) * c->oc;
+    out[0] = kernel == STK_K_CONV_BWD_DATA ? y : x;
+    out[1] = kernel == STK_K_CONV_BWD_WEIGHT ? y : w;
+    out[2] = kernel == STK_K_CONV ? y : kernel == STK_K_CONV_BWD_DATA ? x : w;
+}
+
+static float *make(int64_t n, uint64_t seed)
+{
+    float *x =
+        stk_malloc((size_t)n * sizeof *x); /* exact size: a sanitizer sees reads behind the end */
+    fill_exact(x, n, seed);
+    return x;
+}
+
+static float *run_once(stk_kernel kernel, const char *name, const stk_conv *c, float *a, float *b,
+                       int64_t n, int32_t parts, bool backwards)
+{
+    float *out = stk_malloc((size_t)n * sizeof *out);
+    memset(out, 0xff, (size_t)n * sizeof *out); /* NaN: every element has to be written */
+    run_problem(kernel, name, c, (void *[]){a, b, out}, 3, parts, backwards);
+    return out;
+}
+
+static void compare(const conv_case *k, stk_kernel kernel, const char *name)
+{
+    stk_conv c = problem(k, STK_F32);
+    int64_t n[3];
+    if (!takes_problem(kernel, name, &c)) return;
+    sizes(&c, kernel, n);
+    float *a = make(n[0], 1), *b = make(n[1], 2);
+    float *expected = run_once(kernel, "ref", &c, a, b, n[2], 1, false);
+    for (int32_t parts = 1; parts <= (k->n ? k->n : 1); parts++) {
+        float *got = run_once(kernel, name, &c, a, b, n[2], parts, parts % 2 == 0);
+        if (!CHECK_NEAR_F32(got, expected, n[2], 1e-5, 1e-5))
+            printf("    case '%s', %s %s, %d parts, %s\n", k->name, stk_kernel_name(kernel), name,
+                   parts, stk_vec_get()->name);
+        stk_free(got);
+    }
+    stk_free(a);
+    stk_free(b);
+    stk_free(expected);
+}
+
+TEST(kernels_agree_with_ref)
+{
+    EACH_ISA
+    for (int i = 0; i < KERNELS; i++)
+        for (int j = 0; j < NAMES; j++)
+            for (int k = 0; k < CASES; k++) compare(&cases[k], kernels[i], names[j]);
+}
+
+/* Rounded inputs: the bits may depend on the parts (sums of weights), never on the order they run in; images are
+ * independent, so forward and backward data give the same bits for any cut. */
+static void check_bits(const conv_case *k, stk_kernel kernel, const char *name)
+{
+    stk_conv c = problem(k, STK_F32);
+    int64_t n[3];
+    if (c.n < 2 || !takes_problem(kernel, name, &c)) return;
+    sizes(&c, kernel, n);
+    float *a = make(n[0], 1), *b = make(n[1], 2);
+    fill_uniform(a, n[0], 3);
+    fill_uniform(b, n[1], 4);
+    float *one =
+        run_once(kernel, name, &c, a, b, n[2], kernel == STK_K_CONV_BWD_WEIGHT ? 2 : 1, false);
+    float *two = run_once(kernel, name, &c, a, b, n[2], 2, true);
+    if (!CHECK(!memcmp(one, two, (size_t)n[2] * sizeof *one)))
+        printf("    case '%s', %s %s\n", k->name, stk_kernel_name(kernel), name);
+    stk_free(one);
+    stk_free(two);
+    stk_free(a);
+    stk_free(b);
+}
+
+TEST(bits_do_not_depend_on_the_cut)
+{
+    EACH_ISA
+    for (int i = 0; i < KERNELS; i++)
+        for (int j = 0; j < NAMES; j++)
+            for (int k = 0; k < CASES; k++) check_bits(&cases[k], kernels[i], names[j]);
+}
+
+/* The three kernels are one bilinear form: <conv(x, w), dy> = <x, data(dy, w)> = <w, weight(x, dy)>, in float64. */
+TEST(reference_kernels_are_adjoint)
+{
+    for (int k = 0; k < CASES; k++) {
+        stk_conv c = problem(&cases[k], STK_F64);
+        int64_t n[3];
+        sizes(&c, STK_K_CONV, n);
+        double *v[6]; /* x w dy | y dx dw */
+        int64_t count[6] = {n[0], n[1], n[2], n[2], n[0], n[1]};
+        for (int i = 0; i < 6; i++) {
+            v[i] = stk_malloc((size_t)count[i] * sizeof(double));
+            for (int64_t j = 0; j < count[i]; j++)
+                v[i][j] = (double)((j * 7919 + i * 31) % 101) / 50 - 1;
+        }
+        run_problem(STK_K_CONV, "ref", &c, (void *[]){v[0], v[1], v[3]}, 3, 1, false);
+        run_problem(STK_K_CONV_BWD_DATA, "ref", &c, (void *[]){v[2], v[1], v[4]}, 3, 1, false);
+        run_problem(STK_K_CONV_BWD_WEIGHT, "ref", &c, (void *[]){v[0], v[2], v[5]}, 3, 1, false);
+        double dot[3] = {0};
+        for (int64_t j = 0; j < n[2]; j++) dot[0] += v[3][j] * v[2][j];
+        for (int64_t j = 0; j < n[0]; j++) dot[1] += v[4][j] * v[0][j];
+        for (int64_t j = 0; j < n[1]; j++) dot[2] += v[5][j] * v[1][j];
+        CHECK_NEAR(dot[1], dot[0], 1e-9 * (1 + fabs(dot[0])) * (double)(n[2] + 1));
+        CHECK_NEAR(dot[2], dot[0], 1e-9 * (1 + fabs(dot[0])) * (double)(n[2] + 1));
+        for (int i = 0; i < 6; i++) stk_free(v[i]);
+    }
+}
+
+static stk_status prepare_once(const stk_impl *impl, const stk_conv *c, stk_error *err)
+{
+    stk_launch launch = {.params = c, .units = c->n, .parts = 1, .impl = impl};
+    stk_status status = impl->prepare(&launch, err);
+    if (status == STK_OK) impl->discard(&launch);
+    return status;
+}
+
+TEST(preparing_survives_without_memory)
+{
+    stk_error err;
+    stk_conv c = problem(&cases[4], STK_F32);
+    for (int i = 0; i < KERNELS; i++)
+        for (int j = 0; j < NAMES; j++)
+            if (takes_problem(kernels[i], names[j], &c))
+                OOM_LOOP(
+                    prepare_once(launch_impl(launch_device(1), kernels[i], names[j]), &c, &err));
+}
+
+TEST_MAIN()
