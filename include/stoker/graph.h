@@ -212,6 +212,7 @@ STK_API stk_val stk_g_sort(stk_graph *g, stk_val x, int32_t axis, bool descendin
 STK_API stk_val stk_g_argsort(stk_graph *g, stk_val x, int32_t axis, bool descending);
 /* The k largest in descending order; of equal ones the first. *indices (may be NULL) tells where they were. */
 STK_API stk_val stk_g_top_k(stk_graph *g, stk_val x, int64_t k, int32_t axis, stk_val *indices);
+
 /* ---- convolution and pooling ---------------------------------------------------------------------------------
  * Images are [batch, width, channels], [batch, height, width, channels] or [batch, depth, height, width, channels];
  * kernels are [sizes, in / groups, out]. Options may be NULL for the defaults; per-axis arrays hold the image's axes from

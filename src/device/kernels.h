@@ -7,9 +7,9 @@
 
 #include "base/dtype.h"
 #include "base/shape.h"
+#include "device/kernels_conv.h"
 #include "device/kernels_image.h"
 #include "device/kernels_index.h"
-#include "device/kernels_conv.h"
 
 typedef enum stk_kernel {
 #define STK_KERNEL(NAME, name, params, doc) STK_K_##NAME,
