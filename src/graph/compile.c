@@ -30,13 +30,16 @@ typedef struct pass {
     stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
 } pass;
 
-static stk_status run_passes(const stk_graph *g, stk_graph **out, stk_error *err)
+static stk_status run_passes(const stk_graph *g, bool no_fuse, stk_graph **out, stk_error *err)
 {
     static const pass passes[] = {{"widen", stk_pass_widen},
                                   {"simplify", stk_pass_simplify},
-                                  {"simplify-again", stk_pass_simplify}};
+                                  {"simplify-again", stk_pass_simplify},
+                                  {"contract", stk_pass_contract},
+                                  {"sweep", stk_pass_simplify}};
+    size_t count = no_fuse ? 3 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL;
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+    for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;
         stk_status status = passes[i].run(now ? now : g, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
@@ -124,7 +127,7 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
     p->plan.outside_results = outside_results;
     stk_status status = choose_device(p, o, err);
-    if (status == STK_OK) status = run_passes(g, &p->g, err);
+    if (status == STK_OK) status = run_passes(g, o->no_fuse, &p->g, err);
     if (status == STK_OK) status = plan_program(p, o, err);
     if (status == STK_OK) status = stk_program_emit(p, o, err);
     if (status != STK_OK) {

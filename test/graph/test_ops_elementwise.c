@@ -20,6 +20,22 @@
 #define PAIR(lo, hi)  .nin = 2, .in = {{STK_F32, 2, {3, 7}, lo, hi}, {STK_F32, 1, {7}, lo, hi}}
 #define INTS(t, a, b) .nin = 2, .in = {{t, 2, {3, 7}, a, b}, {t, 2, {3, 7}, a, b}}, .no_grad = 1
 
+#define TRIPLE(lo, hi)                                                                             \
+    .nin = 3,                                                                                      \
+    .in = {{STK_F32, 2, {3, 7}, lo, hi}, {STK_F32, 2, {3, 7}, lo, hi}, {STK_F32, 1, {7}, lo, hi}}
+
+/* Everything that the compiler contracts, written out. */
+static stk_val build_contracts(stk_graph *g, const stk_val *in, stk_dtype real)
+{
+    (void)real;
+    stk_val a = in[0], b = in[1], c = in[2];
+    stk_val average = stk_g_add(g, a, stk_g_mul(g, stk_g_sub(g, b, a), c));
+    stk_val squares = stk_g_add(g, stk_g_mul(g, c, stk_g_sub(g, stk_g_square(g, b), a)), a);
+    stk_val step = stk_g_div(g, average, stk_g_add(g, stk_g_sqrt(g, squares), c));
+    stk_val relu = stk_g_relu(g, stk_g_add(g, step, b));
+    return stk_g_sub(g, stk_g_add(g, stk_g_mul(g, relu, b), c), stk_g_mul(g, a, b));
+}
+
 static const op_case floats[] = {
     {.name = "neg", .build = build_neg, ONE(-2, 2), .grad2 = 1},
     {.name = "abs", .build = build_abs, ONE(0.1, 2)},
@@ -76,6 +92,13 @@ static const op_case floats[] = {
     {.name = "gt", .build = build_gt, PAIR(0, 1), .no_grad = 1},
     {.name = "ge", .build = build_ge, PAIR(0, 1), .no_grad = 1},
     {.name = "relu_grad", .build = build_relu_grad, PAIR(-2, 2), .skip_grad_of = 2},
+    {.name = "add_relu", .build = build_add_relu, PAIR(-2, 2)},
+    {.name = "fma", .build = build_fma, TRIPLE(0.5, 2), .grad2 = 1},
+    {.name = "fnma", .build = build_fnma, TRIPLE(0.5, 2), .grad2 = 1},
+    {.name = "lerp", .build = build_lerp, TRIPLE(0.5, 2), .grad2 = 1},
+    {.name = "lerp_square", .build = build_lerp_square, TRIPLE(0.5, 2), .grad2 = 1},
+    {.name = "div_sqrt", .build = build_div_sqrt, TRIPLE(0.5, 2), .grad2 = 1},
+    {.name = "contracts", .build = build_contracts, TRIPLE(0.5, 2), .grad2 = 1},
     {.name = "select",
      .build = build_select,
      .nin = 3,

@@ -71,6 +71,7 @@ static double float_value(int32_t code, double a, double b)
     case STK_EW_MAX: return isnan(a) || a > b ? a : b;
     case STK_EW_MIN: return isnan(a) || a < b ? a : b;
     case STK_EW_ATAN2: return atan2(a, b);
+    case STK_EW_ADD_RELU: return a + b < 0 ? 0 : a + b;
     case STK_EW_RELU_GRAD: return b > 0 ? a : 0;
     default: return NAN;
     }
@@ -128,6 +129,7 @@ static int64_t int_value(int32_t code, int64_t a, int64_t b)
     case STK_EW_SHL: return ub < 64 ? (int64_t)(ua << ub) : 0;
     case STK_EW_SHR: return ub < 64 ? a >> b : a < 0 ? -1 : 0;
     case STK_EW_RELU_GRAD: return b > 0 ? a : 0;
+    case STK_EW_ADD_RELU: return (int64_t)(ua + ub) > 0 ? (int64_t)(ua + ub) : 0;
     default: return 0;
     }
 }
@@ -168,6 +170,19 @@ static cell cast(int32_t from, int32_t to, cell a)
     return is_float(from) ? of_int(stk_load_i64(STK_F64, &a.f)) : a;
 }
 
+/* Operations with three operands; false when `code` is none of them. */
+static bool three(int32_t code, double a, double b, double c, double *y)
+{
+    switch ((stk_ew)code) {
+    case STK_EW_FMA: *y = a * b + c; return true;
+    case STK_EW_FNMA: *y = c - a * b; return true;
+    case STK_EW_LERP: *y = a + (b - a) * c; return true;
+    case STK_EW_LERP_SQUARE: *y = a + (b * b - a) * c; return true;
+    case STK_EW_DIV_SQRT: *y = a / (sqrt(b) + c); return true;
+    default: return false;
+    }
+}
+
 static cell apply(const stk_chain_op *op, cell a, cell b, cell c)
 {
     bool floats = is_float(op->lane);
@@ -175,6 +190,8 @@ static cell apply(const stk_chain_op *op, cell a, cell b, cell c)
     if (op->code == STK_EW_CAST) return cast(op->from, op->lane, a);
     int yes = truth(op->code, floats, a, b);
     if (yes >= 0) return of_int(yes);
+    double y;
+    if (floats && three(op->code, a.f, b.f, c.f, &y)) return of_float(op->lane, y);
     if (floats) return of_float(op->lane, float_value(op->code, a.f, b.f));
     int64_t v = int_value(op->code, a.i, b.i);
     return of_int(op->lane == STK_LANE_BOOL ? v & 1 : v);

@@ -88,6 +88,7 @@ static stk_status infer_cast(stk_infer *c)
 #define X      (c->node.in[0])
 #define A      (c->node.in[0])
 #define B      (c->node.in[1])
+#define C      (c->node.in[2])
 #define Y      (c->node.out)
 #define DY     (c->dout[0])
 #define NUM(v) stk_g_scalar(G, stk_g_dtype(G, Y), (v))
@@ -152,7 +153,8 @@ FLAT(FLOOR, floor, infer_float, 0)
 FLAT(CEIL, ceil, infer_float, 0)
 FLAT(ROUND, round, infer_float, 0)
 FLAT(TRUNC, trunc, infer_float, 0)
-OP(RELU, relu, infer_number, 0, give(c, 0, stk_g_relu_grad(G, DY, X)))
+/* By the result, not the operand: it is positive in the same places, and the operand need not be kept. */
+OP(RELU, relu, infer_number, 0, give(c, 0, stk_g_relu_grad(G, DY, Y)))
 FLAT(ISNAN, isnan, infer_float_test, 0)
 FLAT(ISINF, isinf, infer_float_test, 0)
 FLAT(ISFINITE, isfinite, infer_float_test, 0)
@@ -198,6 +200,18 @@ FLAT(LE, le, infer_compare, 0)
 FLAT(GT, gt, infer_compare, 0)
 FLAT(GE, ge, infer_compare, 0)
 OP(RELU_GRAD, relu_grad, infer_number, 0, give(c, 0, stk_g_relu_grad(G, DY, B)))
+OP(ADD_RELU, add_relu, infer_number, STK_OPF_COMMUTES, stk_val d = stk_g_relu_grad(G, DY, Y);
+   give(c, 0, d); give(c, 1, d))
+OP(FMA, fma, infer_float, 0, give(c, 0, mul(DY, B)); give(c, 1, mul(DY, A)); give(c, 2, DY))
+OP(FNMA, fnma, infer_float, 0, give(c, 0, neg(mul(DY, B))); give(c, 1, neg(mul(DY, A)));
+   give(c, 2, DY))
+OP(LERP, lerp, infer_float, 0, stk_val to = mul(DY, C); give(c, 0, sub(DY, to)); give(c, 1, to);
+   give(c, 2, mul(DY, sub(B, A))))
+OP(LERP_SQUARE, lerp_square, infer_float, 0, stk_val to = mul(DY, C); give(c, 0, sub(DY, to));
+   give(c, 1, mul(to, mul(B, NUM(2)))); give(c, 2, mul(DY, sub(sq(B), A))))
+OP(DIV_SQRT, div_sqrt, infer_float, 0, stk_val root = stk_g_sqrt(G, B);
+   stk_val da = over(DY, add(root, C)); stk_val dc = neg(mul(da, Y)); give(c, 0, da);
+   give(c, 1, over(mul(dc, NUM(0.5)), root)); give(c, 2, dc))
 OP(SELECT, select, infer_select, 0, stk_val zero = NUM(0); give(c, 1, stk_g_select(G, A, DY, zero));
    give(c, 2, stk_g_select(G, A, zero, DY)))
 OP(CAST, cast, infer_cast, 0,
@@ -213,6 +227,7 @@ OP(CAST, cast, infer_cast, 0,
 #undef X
 #undef A
 #undef B
+#undef C
 
 /* ---- builders ------------------------------------------------------------------------------------------- */
 

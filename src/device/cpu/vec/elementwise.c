@@ -36,6 +36,17 @@
             to[i] = (out)(formula);                                                                \
         }                                                                                          \
     }
+#define TERNARY(name, in, formula)                                                                 \
+    static void name(int64_t n, void *d, const void *a, const void *b, const void *c)              \
+    {                                                                                              \
+        in *to = d;                                                                                \
+        const in *first = a, *second = b, *third = c;                                              \
+        FOR_TILE                                                                                   \
+        {                                                                                          \
+            in x = first[i], y = second[i], z = third[i];                                          \
+            to[i] = (formula);                                                                     \
+        }                                                                                          \
+    }
 #define SELECT(name, type)                                                                         \
     static void name(int64_t n, void *d, const void *a, const void *b, const void *c)              \
     {                                                                                              \
@@ -72,6 +83,12 @@
     BINARY(max_##s, t, t, (x > y) | (x != x) ? x : y)                                              \
     BINARY(min_##s, t, t, (x < y) | (x != x) ? x : y)                                              \
     BINARY(relu_grad_##s, t, t, y > 0 ? x : 0)                                                     \
+    BINARY(add_relu_##s, t, t, x + y < 0 ? 0 : x + y)                                              \
+    TERNARY(fma_##s, t, x *y + z)                                                                  \
+    TERNARY(fnma_##s, t, z - x * y)                                                                \
+    TERNARY(lerp_##s, t, x + (y - x) * z)                                                          \
+    TERNARY(lerp_square_##s, t, x + (y * y - x) * z)                                               \
+    TERNARY(div_sqrt_##s, t, x / (fn(sqrt)(y) + z))                                                \
     UNARY(isnan_##s, t, int32_t, x != x)                                                           \
     UNARY(isinf_##s, t, int32_t, fn(fabs)(x) == (t)INFINITY)                                       \
     UNARY(isfinite_##s, t, int32_t, fn(fabs)(x) < (t)INFINITY)                                     \
@@ -202,6 +219,8 @@ BINARY(xor_i64, int64_t, int64_t, x ^ y)
 BINARY(shl_i64, int64_t, int64_t, (uint64_t)y < 64 ? (uint64_t)x << ((uint64_t)y & 63) : 0)
 BINARY(shr_i64, int64_t, int64_t, x >> ((uint64_t)y < 64 ? (uint64_t)y : 63))
 BINARY(relu_grad_i64, int64_t, int64_t, y > 0 ? x : 0)
+BINARY(add_relu_i64, int64_t, int64_t,
+       (int64_t)((uint64_t)x + (uint64_t)y) > 0 ? (int64_t)((uint64_t)x + (uint64_t)y) : 0)
 COMPARES(i64, int64_t)
 SELECT(select_i64, int64_t)
 
@@ -438,6 +457,12 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
            ANY_ROW(GT, gt),
            ANY_ROW(GE, ge),
            NUMBER_ROW(RELU_GRAD, relu_grad),
+           NUMBER_ROW(ADD_RELU, add_relu),
+           FLOAT_ROW(FMA, fma),
+           FLOAT_ROW(FNMA, fnma),
+           FLOAT_ROW(LERP, lerp),
+           FLOAT_ROW(LERP_SQUARE, lerp_square),
+           FLOAT_ROW(DIV_SQRT, div_sqrt),
            ANY_ROW(SELECT, select)},
     .load = {[STK_F32] = move_4,
              [STK_F64] = move_8,
