@@ -217,13 +217,7 @@ static void place_constants(builder *b)
         value *v = &b->value[b->p->inputs + i];
         v->place = new_slot(b, v->lane);
         v->last = FOREVER;
-        int64_t bits = 0;
-        switch ((stk_lane)constant->lane) {
-        case STK_LANE_F32: memcpy(&bits, &(float){(float)constant->value}, 4); break;
-        case STK_LANE_F64: memcpy(&bits, &constant->value, 8); break;
-        case STK_LANE_I64: bits = (int64_t)constant->value; break;
-        case STK_LANE_BOOL: memcpy(&bits, &(int32_t){constant->value != 0}, 4); break;
-        }
+        int64_t bits = stk_lane_bits((stk_lane)constant->lane, constant->value);
         s->constant[i].place = (int16_t)v->place;
         s->constant[i].lane = (int16_t)v->lane;
         s->constant[i].bits = bits;

@@ -163,10 +163,9 @@ static int truth(int32_t code, bool floats, cell a, cell b)
 static cell cast(int32_t from, int32_t to, cell a)
 {
     if (to == STK_LANE_BOOL) return of_int(is_float(from) ? a.f != 0 : a.i != 0);
-    if (is_float(to)) {
-        if (is_float(from)) return of_float(to, a.f);
-        return to == STK_LANE_F32 ? (cell){.f = (double)(float)a.i} : (cell){.f = (double)a.i};
-    }
+    if (is_float(to) && is_float(from)) return of_float(to, a.f);
+    if (to == STK_LANE_F32) return of_float(to, (double)(float)a.i); /* one rounding, not two */
+    if (to == STK_LANE_F64) return of_float(to, (double)a.i);
     return is_float(from) ? of_int(stk_load_i64(STK_F64, &a.f)) : a;
 }
 

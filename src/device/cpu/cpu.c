@@ -107,7 +107,7 @@ static void nothing(void *context, int64_t part, int32_t thread)
 static double measure_fork_join(stk_cpu *cpu)
 {
     enum { WARM = 8, ROUNDS = 25 };
-    int64_t ns[ROUNDS];
+    int64_t ns[ROUNDS] = {0};
     if (cpu->threads < 2) return 0;
     for (int i = 0; i < WARM; i++) stk_pool_run(cpu->pool, nothing, NULL, cpu->threads);
     for (int i = 0; i < ROUNDS; i++) {

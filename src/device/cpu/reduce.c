@@ -56,24 +56,27 @@ static job job_of(const stk_reduce_params *p)
     return j;
 }
 
+/* The element that changes nothing. */
+static int64_t identity(stk_reduction kind, stk_lane lane)
+{
+    switch (kind) {
+    case STK_REDUCE_PROD:
+    case STK_REDUCE_ALL: return stk_lane_bits(lane, 1);
+    case STK_REDUCE_MAX:
+        return lane == STK_LANE_I64 ? INT64_MIN : stk_lane_bits(lane, -(double)INFINITY);
+    case STK_REDUCE_MIN:
+        return lane == STK_LANE_I64 ? INT64_MAX : stk_lane_bits(lane, (double)INFINITY);
+    default: return 0;
+    }
+}
+
 static void start(const job *j, int64_t count, results r)
 {
     if (is_arg(j->p)) {
         for (int64_t i = 0; i < count; i++) r.index[i] = -1;
         return;
     }
-    static const double neutral[] = {
-        [STK_REDUCE_SUM] = 0, [STK_REDUCE_PROD] = 1, [STK_REDUCE_MAX] = -1,
-        [STK_REDUCE_MIN] = 1, [STK_REDUCE_ANY] = 0,  [STK_REDUCE_ALL] = 1};
-    double v = neutral[j->p->kind];
-    bool extreme = j->p->kind == STK_REDUCE_MAX || j->p->kind == STK_REDUCE_MIN;
-    int64_t bits = 0;
-    switch (j->acc_lane) {
-    case STK_LANE_F32: memcpy(&bits, &(float){(float)(extreme ? v * INFINITY : v)}, 4); break;
-    case STK_LANE_F64: memcpy(&bits, &(double){extreme ? v * (double)INFINITY : v}, 8); break;
-    case STK_LANE_I64: bits = !extreme ? (int64_t)v : v < 0 ? INT64_MIN : INT64_MAX; break;
-    case STK_LANE_BOOL: memcpy(&bits, &(int32_t){(int32_t)v}, 4); break;
-    }
+    int64_t bits = identity((stk_reduction)j->p->kind, j->acc_lane);
     j->vec->ew->splat[j->acc_lane](count, r.acc, &bits);
 }
 

@@ -198,6 +198,13 @@ BINARY(atan2_f64, double, double, atan2(x, y))
 
 /* ---- integers: wrap around on overflow ------------------------------------------------------ */
 
+/* Copies of the sign come in from the left: a plain shift of the number, or of its complement. */
+static inline int64_t shift_right(int64_t x, uint64_t by)
+{
+    uint64_t flip = x < 0 ? UINT64_MAX : 0, bits = by < 64 ? ((uint64_t)x ^ flip) >> (by & 63) : 0;
+    return (int64_t)(bits ^ flip);
+}
+
 #define WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
 UNARY(neg_i64, int64_t, int64_t, -(uint64_t)x)
 UNARY(abs_i64, int64_t, int64_t, x < 0 ? -(uint64_t)x : (uint64_t)x)
@@ -217,7 +224,7 @@ BINARY(and_i64, int64_t, int64_t, x &y)
 BINARY(or_i64, int64_t, int64_t, x | y)
 BINARY(xor_i64, int64_t, int64_t, x ^ y)
 BINARY(shl_i64, int64_t, int64_t, (uint64_t)y < 64 ? (uint64_t)x << ((uint64_t)y & 63) : 0)
-BINARY(shr_i64, int64_t, int64_t, x >> ((uint64_t)y < 64 ? (uint64_t)y : 63))
+BINARY(shr_i64, int64_t, int64_t, shift_right(x, (uint64_t)y))
 BINARY(relu_grad_i64, int64_t, int64_t, y > 0 ? x : 0)
 BINARY(add_relu_i64, int64_t, int64_t,
        (int64_t)((uint64_t)x + (uint64_t)y) > 0 ? (int64_t)((uint64_t)x + (uint64_t)y) : 0)
@@ -278,8 +285,8 @@ SELECT(select_bool, int32_t)
 /* Out of range sticks to the end, NaN gives 0; no conversion ever sees a value it cannot take. */
 static inline int64_t saturate(double x)
 {
-    double in = x > -0x1p63 && x < 0x1p63 ? x : 0.0;
-    return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : (int64_t)in;
+    double end = 9223372036854775808.0, in = fabs(x) < end ? x : 0.0;
+    return x >= end ? INT64_MAX : x <= -end ? INT64_MIN : (int64_t)in;
 }
 
 #define MEMCPY(name, bytes)                                                                        \

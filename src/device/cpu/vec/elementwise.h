@@ -25,6 +25,21 @@ typedef struct stk_vec_ew {
 
 extern const stk_vec_ew STK_VEC(stk_vec_ew);
 
+/* A number as one element of a lane, to be splatted. */
+static inline int64_t stk_lane_bits(stk_lane lane, double value)
+{
+    float single = (float)value;
+    int32_t truth = value != 0;
+    int64_t bits = 0;
+    switch (lane) {
+    case STK_LANE_F32: memcpy(&bits, &single, 4); break;
+    case STK_LANE_F64: memcpy(&bits, &value, 8); break;
+    case STK_LANE_I64: bits = (int64_t)value; break;
+    case STK_LANE_BOOL: memcpy(&bits, &truth, 4); break;
+    }
+    return bits;
+}
+
 /* True when an element type is stored exactly as its lane computes, so that memory can serve as a tile. */
 static inline bool stk_lane_is_stored(stk_dtype dtype)
 {
