@@ -36,7 +36,8 @@ static copy_plan plan_copy(const stk_copy_params *p)
     c.rank = stk_collapse((int32_t)p->rank, c.dim, 2, c.stride[0], STK_MAX_RANK);
     int32_t last = c.rank - 1;
     c.flat = c.rank == 1 && c.stride[0][0] == 1 && c.stride[1][0] == 1;
-    if (c.stride[1][last] == 1 && c.stride[0][last] != 1 && c.item <= 8) {
+    bool steps = c.stride[0][last] != 0 && c.stride[0][last] != 1;
+    if (c.stride[1][last] == 1 && steps && c.item <= 8) {
         for (int32_t d = 0; d < last; d++) {
             if (c.stride[0][d] != 1) continue;
             /* The order of the outer dimensions is free: bring this one next to the last. */
@@ -56,28 +57,64 @@ static copy_plan plan_copy(const stk_copy_params *p)
     return c;
 }
 
-/* out[r][c] = in[c * in_step + r], r < rows, c < cols: in blocks of one cache line by one cache line. */
-#define TRANSPOSE(name, type)                                                                      \
+/* y[r][c] = x[c][r] for r < rows, c < cols. */
+#define PLAIN_TRANSPOSE(name, type)                                                                \
+    static inline void name(int64_t rows, int64_t cols, type *y, int64_t y_step, const type *x,    \
+                            int64_t x_step)                                                        \
+    {                                                                                              \
+        for (int64_t r = 0; r < rows; r++)                                                         \
+            for (int64_t c = 0; c < cols; c++) y[r * y_step + c] = x[c * x_step + r];              \
+    }
+PLAIN_TRANSPOSE(plain_1, uint8_t)
+PLAIN_TRANSPOSE(plain_2, uint16_t)
+PLAIN_TRANSPOSE(plain_4, uint32_t)
+PLAIN_TRANSPOSE(plain_8, uint64_t)
+
+/* Words by 4 x 4 in registers: two rounds of interleaving. */
+typedef uint32_t words __attribute__((vector_size(16)));
+static inline void square_4(uint32_t *y, int64_t y_step, const uint32_t *x, int64_t x_step)
+{
+    words row[4], pair[4], col[4];
+    for (int i = 0; i < 4; i++) memcpy(&row[i], x + i * x_step, sizeof row[i]);
+    pair[0] = __builtin_shufflevector(row[0], row[2], 0, 4, 1, 5);
+    pair[1] = __builtin_shufflevector(row[1], row[3], 0, 4, 1, 5);
+    pair[2] = __builtin_shufflevector(row[0], row[2], 2, 6, 3, 7);
+    pair[3] = __builtin_shufflevector(row[1], row[3], 2, 6, 3, 7);
+    col[0] = __builtin_shufflevector(pair[0], pair[1], 0, 4, 1, 5);
+    col[1] = __builtin_shufflevector(pair[0], pair[1], 2, 6, 3, 7);
+    col[2] = __builtin_shufflevector(pair[2], pair[3], 0, 4, 1, 5);
+    col[3] = __builtin_shufflevector(pair[2], pair[3], 2, 6, 3, 7);
+    for (int i = 0; i < 4; i++) memcpy(y + i * y_step, &col[i], sizeof col[i]);
+}
+
+static inline void block_4(int64_t rows, int64_t cols, uint32_t *y, int64_t y_step,
+                           const uint32_t *x, int64_t x_step)
+{
+    int64_t r = 0, whole = cols & ~(int64_t)3;
+    for (; r + 4 <= rows; r += 4) {
+        for (int64_t c = 0; c < whole; c += 4)
+            square_4(y + r * y_step + c, y_step, x + c * x_step + r, x_step);
+        plain_4(4, cols - whole, y + r * y_step + whole, y_step, x + whole * x_step + r, x_step);
+    }
+    plain_4(rows - r, cols, y + r * y_step, y_step, x + r, x_step);
+}
+
+/* In blocks of one cache line by one cache line, so that every line is fetched once. */
+#define TRANSPOSE(name, type, block)                                                               \
     static void name(int64_t rows, int64_t cols, void *to, int64_t to_step, const void *from,      \
                      int64_t from_step)                                                            \
     {                                                                                              \
         enum { SIDE = 64 / sizeof(type) < 16 ? 16 : 64 / sizeof(type) };                           \
-        const type *x = from;                                                                      \
-        type *y = to;                                                                              \
-        for (int64_t c = 0; c < cols; c += SIDE) {                                                 \
-            int64_t width = cols - c < SIDE ? cols - c : SIDE;                                     \
-            for (int64_t r = 0; r < rows; r += SIDE) {                                             \
-                int64_t height = rows - r < SIDE ? rows - r : SIDE;                                \
-                for (int64_t i = 0; i < height; i++)                                               \
-                    for (int64_t k = 0; k < width; k++)                                            \
-                        y[(r + i) * to_step + c + k] = x[(c + k) * from_step + r + i];             \
-            }                                                                                      \
-        }                                                                                          \
+        for (int64_t c = 0; c < cols; c += SIDE)                                                   \
+            for (int64_t r = 0; r < rows; r += SIDE)                                               \
+                block(stk_min_i64(rows - r, SIDE), stk_min_i64(cols - c, SIDE),                    \
+                      (type *)to + r * to_step + c, to_step,                                       \
+                      (const type *)from + c * from_step + r, from_step);                          \
     }
-TRANSPOSE(transpose_1, uint8_t)
-TRANSPOSE(transpose_2, uint16_t)
-TRANSPOSE(transpose_4, uint32_t)
-TRANSPOSE(transpose_8, uint64_t)
+TRANSPOSE(transpose_1, uint8_t, plain_1)
+TRANSPOSE(transpose_2, uint16_t, plain_2)
+TRANSPOSE(transpose_4, uint32_t, block_4)
+TRANSPOSE(transpose_8, uint64_t, plain_8)
 
 static void transpose(int64_t item, int64_t rows, int64_t cols, void *to, int64_t to_step,
                       const void *from, int64_t from_step)

@@ -87,15 +87,35 @@ static results results_at(const job *j, results r, int64_t i)
     return r;
 }
 
+/* Narrow dense rows (the 3 colours of every pixel): as many side by side as make a wide row, whose columns
+ * are then folded back. Returns how many rows it has taken. */
+static int64_t add_narrow(const job *j, int64_t n, int64_t width, const void *x, results r)
+{
+    int64_t beside = BLOCK / width, wide = beside * width, rows = n / beside;
+    _Alignas(64) int64_t fold[BLOCK];
+    stk_reduction kind = (stk_reduction)j->p->kind;
+    int64_t bits = identity(kind, j->acc_lane);
+    j->vec->ew->splat[j->acc_lane](wide, fold, &bits);
+    j->vec->reduce->cols[kind][j->lane](rows, wide, wide, x, fold);
+    j->vec->reduce->cols[kind][j->acc_lane](beside, width, width, fold, r.acc);
+    return rows * beside;
+}
+
 /* n rows of `width` lane elements, `stride` apart, into one row of results. */
 static void add_cols(const job *j, int64_t n, int64_t base, int64_t width, int64_t stride,
                      const void *x, results r)
 {
     const stk_vec_reduce *f = j->vec->reduce;
-    if (is_arg(j->p))
+    if (is_arg(j->p)) {
         f->arg[j->p->kind == STK_REDUCE_ARGMIN][j->lane](n, base, width, stride, x, r.acc, r.index);
-    else
-        f->cols[j->p->kind][j->lane](n, width, stride, x, r.acc);
+        return;
+    }
+    if (width == stride && width * 2 <= BLOCK && n >= 2 * BLOCK) {
+        int64_t taken = add_narrow(j, n, width, x, r);
+        x = (const char *)x + taken * width * stk_lane_size(j->lane);
+        n -= taken;
+    }
+    f->cols[j->p->kind][j->lane](n, width, stride, x, r.acc);
 }
 
 /* One dense row of n lane elements into one result. */

@@ -80,8 +80,8 @@
     BINARY(mul_##s, t, t, x *y)                                                                    \
     BINARY(div_##s, t, t, x / y)                                                                   \
     BINARY(floordiv_##s, t, t, fn(floor)(x / y))                                                   \
-    BINARY(max_##s, t, t, (x > y) | (x != x) ? x : y)                                              \
-    BINARY(min_##s, t, t, (x < y) | (x != x) ? x : y)                                              \
+    BINARY(max_##s, t, t, ((x > y) | (x != x)) ? x : y)                                            \
+    BINARY(min_##s, t, t, ((x < y) | (x != x)) ? x : y)                                            \
     BINARY(relu_grad_##s, t, t, y > 0 ? x : 0)                                                     \
     BINARY(add_relu_##s, t, t, x + y < 0 ? 0 : x + y)                                              \
     TERNARY(fma_##s, t, x *y + z)                                                                  \

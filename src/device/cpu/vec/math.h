@@ -160,7 +160,7 @@ STK_INLINE float stk_log1p_f32(float x)
 {
     float u = 1.0f + x, lost = x - (u - 1.0f);
     float y = stk_log_f32(u);
-    y = (u > 0.0f) & (u < INFINITY) ? y + lost / u : y;
+    y = ((u > 0.0f) & (u < INFINITY)) ? y + lost / u : y;
     return fabsf(x) < 0x1p-25f ? x : y;
 }
 
@@ -188,7 +188,7 @@ STK_INLINE double stk_log_f64(double x)
 STK_INLINE double stk_log1p_f64(double x)
 {
     double u = 1.0 + x, lost = x - (u - 1.0), y = stk_log_f64(u);
-    return (u > 0.0) & (u < (double)INFINITY) ? y + lost / u : y;
+    return ((u > 0.0) & (u < (double)INFINITY)) ? y + lost / u : y;
 }
 
 /* ---- sigmoid and its kin ------------------------------------------------------------------ */

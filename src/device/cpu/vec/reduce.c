@@ -11,8 +11,8 @@
 #define MULTIPLY(a, x)  ((a) * (x))
 #define ADD_I(a, x)     (int64_t)((uint64_t)(a) + (uint64_t)(x))
 #define MUL_I(a, x)     (int64_t)((uint64_t)(a) * (uint64_t)(x))
-#define LARGER(a, x)    (((x) > (a)) | ((x) != (x)) ? (x) : (a)) /* NaN wins and stays */
-#define SMALLER(a, x)   (((x) < (a)) | ((x) != (x)) ? (x) : (a))
+#define LARGER(a, x)    ((((x) > (a)) | ((x) != (x))) ? (x) : (a)) /* NaN wins and stays */
+#define SMALLER(a, x)   ((((x) < (a)) | ((x) != (x))) ? (x) : (a))
 #define LARGER_I(a, x)  ((x) > (a) ? (x) : (a))
 #define SMALLER_I(a, x) ((x) < (a) ? (x) : (a))
 #define EITHER(a, x)    ((a) | (x))
@@ -88,8 +88,6 @@ static inline vf choose(vi mask, vf yes, vf no)
 }
 static inline vf larger(vf a, vf x) { return choose((x > a) | (x != x), x, a); }
 static inline vf smaller(vf a, vf x) { return choose((x < a) | (x != x), x, a); }
-static inline vf plus(vf a, vf x) { return a + x; }
-static inline vf splat(float x) { return (vf){0} + x; }
 
 /* How many floats one accumulator may take before it is emptied into a double: keeps the error of a sum at
  * a few ulp however long it is. */
@@ -174,27 +172,45 @@ static void cols_sum_f32(int64_t n, int64_t width, int64_t stride, const void *x
     }
 }
 
-#define EXTREME_ROWS(name, better, better_1, worst)                                                \
-    static void rows_##name(int64_t rows, int64_t n, int64_t stride, const void *x_, void *acc)    \
+/* The last vector may overlap the one before: an extreme does not mind seeing an element twice. */
+#define EXTREME_ROWS(name, better, better_1)                                                       \
+    static inline float extreme_##name(int64_t n, const float *x) /* n >= STK_VF */                \
     {                                                                                              \
+        vf a = load(x), b = load(x + n - STK_VF);                                                  \
+        int64_t i = STK_VF;                                                                        \
+        if (n >= 5 * STK_VF) {                                                                     \
+            vf c = a, d = a;                                                                       \
+            for (; i + 4 * STK_VF <= n; i += 4 * STK_VF) {                                         \
+                a = better(a, load(x + i)), b = better(b, load(x + i + STK_VF));                   \
+                c = better(c, load(x + i + 2 * STK_VF)), d = better(d, load(x + i + 3 * STK_VF));  \
+            }                                                                                      \
+            a = better(a, c), b = better(b, d);                                                    \
+        }                                                                                          \
+        for (; i + STK_VF <= n; i += STK_VF) a = better(a, load(x + i));                           \
+        a = better(a, b);                                                                          \
+        float f[STK_VF];                                                                           \
+        memcpy(f, &a, sizeof f);                                                                   \
+        for (int half = STK_VF / 2; half; half /= 2)                                               \
+            for (int k = 0; k < half; k++) f[k] = better_1(f[k], f[k + half]);                     \
+        return f[0];                                                                               \
+    }                                                                                              \
+    static void rows_##name(int64_t rows, int64_t n, int64_t stride, const void *x_, void *acc_)   \
+    {                                                                                              \
+        float *acc = acc_;                                                                         \
         for (int64_t r = 0; r < rows; r++) {                                                       \
             const float *x = (const float *)x_ + r * stride;                                       \
-            float best = ((float *)acc)[r];                                                        \
-            int64_t i = 0;                                                                         \
+            float best = acc[r];                                                                   \
             if (n >= STK_VF) {                                                                     \
-                vf a[4] = {splat(worst), splat(worst), splat(worst), splat(worst)};                \
-                for (; i + 4 * STK_VF <= n; i += 4 * STK_VF)                                       \
-                    for (int k = 0; k < 4; k++) a[k] = better(a[k], load(x + i + k * STK_VF));     \
-                for (; i + STK_VF <= n; i += STK_VF) a[0] = better(a[0], load(x + i));             \
-                a[0] = better(better(a[0], a[1]), better(a[2], a[3]));                             \
-                for (int k = 0; k < STK_VF; k++) best = better_1(best, a[0][k]);                   \
+                float found = extreme_##name(n, x);                                                \
+                best = better_1(best, found);                                                      \
+            } else {                                                                               \
+                for (int64_t i = 0; i < n; i++) best = better_1(best, x[i]);                       \
             }                                                                                      \
-            for (; i < n; i++) best = better_1(best, x[i]);                                        \
-            ((float *)acc)[r] = best;                                                              \
+            acc[r] = best;                                                                         \
         }                                                                                          \
     }
-EXTREME_ROWS(max_f32, larger, LARGER, -INFINITY)
-EXTREME_ROWS(min_f32, smaller, SMALLER, INFINITY)
+EXTREME_ROWS(max_f32, larger, LARGER)
+EXTREME_ROWS(min_f32, smaller, SMALLER)
 
 /* ---- where the extreme stands ------------------------------------------------------------------ */
 
@@ -225,29 +241,41 @@ ARG(min_f64, double, LESS)
 ARG(max_i64, int64_t, MORE_I)
 ARG(min_i64, int64_t, LESS_I)
 
+/* First i with x[i] == value, or x[i] NaN when value is; there is one. */
+static inline int64_t find_f32(const float *x, int64_t n, float value)
+{
+    int64_t i = 0;
+    bool nan = value != value;
+    for (; i + STK_VF <= n; i += STK_VF) {
+        vf v = load(x + i);
+        vi hit = nan ? v != v : v == value;
+        uint64_t words[STK_VF / 2], any = 0;
+        memcpy(words, &hit, sizeof words);
+        for (int k = 0; k < STK_VF / 2; k++) any |= words[k];
+        if (any) break;
+    }
+    while (nan ? x[i] == x[i] : x[i] != value) i++;
+    return i;
+}
+
 /* A dense row of floats: find the extreme with vectors, then look for it. */
-#define ARG_ROW(name, better, worst)                                                               \
+#define ARG_ROW(name, better)                                                                      \
     static void arg_##name##_f32(int64_t n, int64_t base, int64_t width, int64_t stride,           \
                                  const void *x_, void *best_, int64_t *index)                      \
     {                                                                                              \
         const float *x = x_;                                                                       \
-        float *best = best_, extreme = worst;                                                      \
-        if (width != 1 || stride != 1 || n < 16) {                                                 \
+        float *best = best_;                                                                       \
+        if (width != 1 || stride != 1 || n < STK_VF) {                                             \
             arg_##name##_any_f32(n, base, width, stride, x, best, index);                          \
             return;                                                                                \
         }                                                                                          \
-        rows_##name##_f32(1, n, n, x, &extreme);                                                   \
+        float extreme = extreme_##name##_f32(n, x);                                                \
         if (*index >= 0 && !better(*best, extreme)) return;                                        \
-        int64_t i = 0;                                                                             \
-        if (extreme == extreme)                                                                    \
-            while (x[i] != extreme) i++;                                                           \
-        else                                                                                       \
-            while (x[i] == x[i]) i++;                                                              \
         *best = extreme;                                                                           \
-        *index = base + i;                                                                         \
+        *index = base + find_f32(x, n, extreme);                                                   \
     }
-ARG_ROW(max, MORE, -INFINITY)
-ARG_ROW(min, LESS, INFINITY)
+ARG_ROW(max, MORE)
+ARG_ROW(min, LESS)
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
