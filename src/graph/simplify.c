@@ -149,6 +149,7 @@ static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val
     case STK_OP_BROADCAST:
     case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : 0;
     case STK_OP_TRANSPOSE: return is_identity_perm(old) ? in[0] : 0;
+    case STK_OP_SCALE_SHIFT: return in[0]; /* it stood there for its gradient rule only */
     case STK_OP_NEG:
         src = stk_node_of(rw->to, in[0]);
         return src->op == STK_OP_NEG ? src->in[0] : 0;

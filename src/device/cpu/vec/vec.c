@@ -7,6 +7,8 @@
 #include "device/cpu/vec/pool.h"
 #include "device/cpu/vec/reduce.h"
 #include "device/cpu/vec/resize.h"
+#include "device/cpu/vec/norm.h"
+#include "device/cpu/vec/softmax.h"
 
 extern const stk_vec STK_VEC(stk_vec);
 const stk_vec STK_VEC(stk_vec) = {
@@ -17,4 +19,6 @@ const stk_vec STK_VEC(stk_vec) = {
     .resize = &STK_VEC(stk_vec_resize),
     .conv = &STK_VEC(stk_vec_conv),
     .pool = &STK_VEC(stk_vec_pool),
+    .softmax = &STK_VEC(stk_vec_softmax),
+    .norm = &STK_VEC(stk_vec_norm),
 };
