@@ -174,7 +174,9 @@ TEST(every_operation_in_every_lane)
             char what[64];
             snprintf(what, sizeof what, "%s %s lane %d", vec->name, stk_ew_name((stk_ew)code),
                      lane);
-            check_chain(what, &c, 777, 777, lane == STK_LANE_F64 ? 1e-14 : 5e-7, 3);
+            /* Where differences cancel, the rounding of the parts shows. */
+            double slack = code >= STK_EW_FMA && code <= STK_EW_DIV_SQRT ? 200 : 1;
+            check_chain(what, &c, 777, 777, slack * (lane == STK_LANE_F64 ? 1e-14 : 5e-7), 3);
         }
 }
 

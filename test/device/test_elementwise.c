@@ -210,19 +210,20 @@ TEST(bits_do_not_depend_on_the_tile)
     for (int code = 0; code < STK_EW_COUNT; code++) {
         stk_tile_fn fn = vec->ew->op[code][STK_LANE_F32];
         if (!fn || code == STK_EW_SELECT) continue;
-        float a[N], b[N], whole[N], single[N];
+        float a[N], b[N], c[N], whole[N], single[N];
         uint64_t seed = (uint64_t)code;
         for (int i = 0; i < N; i++) {
             a[i] = i % 50 == 49 ? 0x1p40f : (float)launch_uniform(&seed, -3, 3);
             b[i] = (float)launch_uniform(&seed, -3, 3);
+            c[i] = (float)launch_uniform(&seed, -3, 3);
         }
-        fn(N, whole, a, b, NULL);
-        for (int i = 0; i < N; i++) fn(1, single + i, a + i, b + i, NULL);
+        fn(N, whole, a, b, c);
+        for (int i = 0; i < N; i++) fn(1, single + i, a + i, b + i, c + i);
         for (int i = 0; i < N; i++)
             CHECK_MSG(!memcmp(whole + i, single + i, 4) || isnan(whole[i]),
                       "%s %s(%a, %a): %a in a tile, %a alone", vec->name, stk_ew_name((stk_ew)code),
                       (double)a[i], (double)b[i], (double)whole[i], (double)single[i]);
-        fn(N, a, a, b, NULL); /* in place */
+        fn(N, a, a, b, c); /* in place */
         CHECK_MSG(!memcmp(a, whole, sizeof a), "%s %s differs in place", vec->name,
                   stk_ew_name((stk_ew)code));
     }
