@@ -325,11 +325,12 @@ TEST(units_cover_the_product_once)
         const stk_gemm *g = both[w];
         int64_t units = stk_gemm_units(g), seen = 0;
         for (int64_t cut = 0; cut <= units; cut += 7) {
+            stk_gemm_cut c = stk_gemm_own_cut(g);
             stk_gemm_part r;
             seen = 0;
-            for (int64_t lo = 0; stk_gemm_next(g, &lo, cut, &r);)
+            for (int64_t lo = 0; stk_gemm_next(g, c, &lo, cut, &r);)
                 seen += (r.row_hi - r.row_lo) * (r.col_hi - r.col_lo);
-            for (int64_t lo = cut; stk_gemm_next(g, &lo, units, &r);)
+            for (int64_t lo = cut; stk_gemm_next(g, c, &lo, units, &r);)
                 seen += (r.row_hi - r.row_lo) * (r.col_hi - r.col_lo);
             CHECK_EQ_I64(seen, g->batch * g->m * g->n);
         }

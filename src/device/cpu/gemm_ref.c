@@ -39,7 +39,7 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const stk_gemm *g = launch->params;
     int64_t size = stk_dtype_size((stk_dtype)g->dtype);
     stk_gemm_part r;
-    for (int64_t at = lo; stk_gemm_next(g, &at, hi, &r);) {
+    for (int64_t at = lo; stk_gemm_next(g, stk_gemm_own_cut(g), &at, hi, &r);) {
         matrix a = matrix_of(launch->arg[0], r.batch * g->batch_a, g->lda, g->ta, size);
         matrix b = matrix_of(launch->arg[1], r.batch * g->batch_b, g->ldb, g->tb, size);
         char *c = (char *)launch->arg[2] + r.batch * g->batch_c * size;
