@@ -1,0 +1,39 @@
+/* rows.h - the jobs behind the training rows: the same networks, data rings and optimizer as bench/peers/common.py. */
+#ifndef STOKER_BENCH_ROWS_H
+#define STOKER_BENCH_ROWS_H
+
+#include "harness.h"
+
+#include "stoker/eager.h"
+#include "stoker/graph.h"
+#include "stoker/nn.h"
+
+typedef struct bench_job {
+    const char *name;
+    bool cnn;             /* else an MLP */
+    int64_t sizes[5];     /* MLP: layer widths; CNN: height, width, channels */
+    int32_t nsizes;
+    int64_t batch, ring;
+    bool mean_square;     /* else cross-entropy with integer labels */
+    double rate;
+} bench_job;
+
+typedef struct bench_training {
+    const bench_job *job;
+    stk_device *device;
+    stk_program *program;
+    stk_tensor *x, *y;    /* [ring, batch, ...] */
+    stk_tensor **xs, **ys; /* views of one batch each */
+    int64_t at;
+    double data_seconds; /* spent on making the data: not part of a start */
+} bench_training;
+
+const bench_job *bench_find_job(const char *name);
+int bench_training_new(const bench_job *job, int threads, bench_training **out);
+int bench_training_run(bench_training *t, int64_t steps);
+double bench_training_loss(bench_training *t); /* mean over one ring */
+void bench_training_release(bench_training *t);
+
+int bench_failed(const char *what, const stk_error *err); /* says it on stderr, returns 1 */
+
+#endif
