@@ -2,56 +2,90 @@
  * transpose one image, since its additions may fall anywhere in it. */
 #include "device/cpu/cpu.h"
 
-#include <math.h>
 #include <string.h>
 
-/* ---- where a pixel comes from ---------------------------------------------------------------------- */
+/* ---- where a pixel comes from ----------------------------------------------------------------------
+ * For a tile of a row at a time, written so that the compiler makes vectors of it: no calls, no branches. */
+
+enum { TILE = 64 };
+static const float far = 1e9f;     /* coordinates beyond are of no use */
+static const float nowhere = 2e9f; /* there is no such pixel, only the fill */
+
+/* Rounded towards zero. */
+static inline float whole(float v)
+{
+    float near = v > -far ? v : -far;
+    return (float)(int32_t)(near < far ? near : far);
+}
+
+static inline int32_t floor_of(float v)
+{
+    int32_t i = (int32_t)v;
+    return i - ((float)i > v);
+}
+
+/* Halves go away from zero. */
+static inline int32_t round_of(float v)
+{
+    int32_t i = (int32_t)v;
+    float rest = v - (float)i;
+    return i + (rest >= 0.5f) - (rest <= -0.5f);
+}
 
 /* d c b a | a b c d | d c b a, for a coordinate at any distance. */
-static float reflect(float v, float n)
+static inline float reflect(float v, float n)
 {
-    float period = 2 * n;
-    if (v < 0) {
-        if (v < period) v += period * truncf(-v / period);
-        v = v < -n ? v + period : -v - 1;
-    } else if (v > n - 1) {
-        v -= period * truncf(v / period);
-        if (v >= n) v = period - v - 1;
-    }
-    return v;
+    float period = 2 * n, below = v + period * whole(-v / period),
+          above = v - period * whole(v / period);
+    below = below < -n ? below + period : -below - 1;
+    above = above >= n ? period - above - 1 : above;
+    return v < 0 ? below : v > n - 1 ? above : v;
 }
 
 /* The gap between the last pixel and the first has no width, as in TensorFlow. */
-static float wrap(float v, float n)
+static inline float wrap(float v, float n)
 {
-    if (v < 0) return v + n * (truncf(-v / (n - 1)) + 1);
-    if (v > n - 1) return v - n * truncf(v / (n - 1));
-    return v;
+    float below = v + n * (whole(-v / (n - 1)) + 1), above = v - n * whole(v / (n - 1));
+    return v < 0 ? below : v > n - 1 ? above : v;
 }
 
-static float settle(float v, int64_t size, int32_t fill)
+static inline float settle(float v, float n, int32_t fill)
 {
-    float n = (float)size;
     if (fill == STK_OUTSIDE_CONSTANT) return v;
-    if (size <= 1) return 0;
     if (fill == STK_OUTSIDE_REFLECT) v = reflect(v, n);
     if (fill == STK_OUTSIDE_WRAP) v = wrap(v, n);
-    return fminf(fmaxf(v, 0), n - 1);
+    v = v > 0 ? v : 0;
+    return v < n - 1 ? v : n - 1;
 }
 
-/* Coordinates in an image of h x w for the pixel (x, y) of the result; false: nowhere. */
-static bool locate(const stk_project_params *p, const float *t, int64_t h, int64_t w, int64_t x,
-                   int64_t y, float *from_x, float *from_y)
+static inline void locate_as(int32_t fill, const float *t, int64_t h, int64_t w, int32_t x,
+                             int32_t y, int32_t n, float *restrict u, float *restrict v)
 {
-    const float u = (float)x, v = (float)y, far = 1e9f;
-    float depth = t[6] * u + t[7] * v + 1;
-    if (depth == 0) return false;
-    float at_x = settle((t[0] * u + t[1] * v + t[2]) / depth, w, p->fill);
-    float at_y = settle((t[3] * u + t[4] * v + t[5]) / depth, h, p->fill);
-    if (!(fabsf(at_x) < far && fabsf(at_y) < far)) return false; /* also NaN */
-    *from_x = at_x;
-    *from_y = at_y;
-    return true;
+    float high = (float)h, wide = (float)w, row = (float)y;
+    for (int32_t i = 0; i < n; i++) {
+        float column = (float)(x + i), depth = t[6] * column + t[7] * row + 1;
+        float a = settle((t[0] * column + t[1] * row + t[2]) / depth, wide, fill);
+        float b = settle((t[3] * column + t[4] * row + t[5]) / depth, high, fill);
+        bool somewhere = (depth != 0) & (a > -far) & (a < far) & (b > -far) & (b < far);
+        u[i] = somewhere ? a : nowhere;
+        v[i] = somewhere ? b : nowhere;
+    }
+}
+
+/* Coordinates (u, v) in an image of h x w for the pixels x .. x+n-1 of row y of the result. */
+static void locate(int32_t fill, const float *t, int64_t h, int64_t w, int64_t x, int64_t y,
+                   int64_t n, float *u, float *v)
+{
+    switch (fill) { /* the fill is a constant in each call, so that the loops have no branch */
+    case STK_OUTSIDE_REFLECT:
+        locate_as(1, t, h, w, (int32_t)x, (int32_t)y, (int32_t)n, u, v);
+        break;
+    case STK_OUTSIDE_WRAP: locate_as(2, t, h, w, (int32_t)x, (int32_t)y, (int32_t)n, u, v); break;
+    case STK_OUTSIDE_NEAREST:
+        locate_as(3, t, h, w, (int32_t)x, (int32_t)y, (int32_t)n, u, v);
+        break;
+    default: locate_as(0, t, h, w, (int32_t)x, (int32_t)y, (int32_t)n, u, v); break;
+    }
 }
 
 /* The (up to four) pixels that a result is made of. */
@@ -60,22 +94,28 @@ typedef struct corner {
     float weight;
 } corner;
 
-static int corners_of(const stk_project_params *p, const float *t, int64_t h, int64_t w, int64_t x,
-                      int64_t y, corner c[4])
+static inline int corners_at(float u, float v, bool bilinear, corner c[4])
 {
-    float u, v;
-    if (!locate(p, t, h, w, x, y, &u, &v)) return 0;
-    if (!p->bilinear) {
-        c[0] = (corner){(int64_t)roundf(u), (int64_t)roundf(v), 1};
+    if (u == nowhere) return 0;
+    if (!bilinear) {
+        c[0] = (corner){round_of(u), round_of(v), 1};
         return 1;
     }
-    float left = floorf(u), top = floorf(v), right = u - left, below = v - top;
-    int64_t i = (int64_t)left, j = (int64_t)top;
+    int32_t i = floor_of(u), j = floor_of(v);
+    float right = u - (float)i, below = v - (float)j;
     c[0] = (corner){i, j, (1 - right) * (1 - below)};
     c[1] = (corner){i + 1, j, right * (1 - below)};
     c[2] = (corner){i, j + 1, (1 - right) * below};
     c[3] = (corner){i + 1, j + 1, right * below};
     return 4;
+}
+
+static int corners_of(const stk_project_params *p, const float *t, int64_t h, int64_t w, int64_t x,
+                      int64_t y, corner c[4])
+{
+    float u, v;
+    locate(p->fill, t, h, w, x, y, 1, &u, &v);
+    return corners_at(u, v, p->bilinear, c);
 }
 
 static bool is_inside(const corner *c, int64_t h, int64_t w)
@@ -122,19 +162,16 @@ static bool project_supports(const void *params)
 
 /* One pixel of n channels out of up to four, any of which may lie outside. */
 #define BLEND(name, type)                                                                          \
-    static void name(float *restrict out, const type *restrict image, const stk_project_params *p, \
-                     const corner *c, int corners)                                                 \
+    static inline void name(float *restrict out, const type *restrict image,                       \
+                            const stk_project_params *p, const corner *c, int corners, int64_t n)  \
     {                                                                                              \
-        int64_t n = p->channels;                                                                   \
         float fill = (float)p->value;                                                              \
-        bool all = corners == 4;                                                                   \
-        for (int k = 0; k < corners; k++) all &= is_inside(&c[k], p->in_h, p->in_w);               \
-        if (all) {                                                                                 \
+        if (corners && is_inside(&c[0], p->in_h, p->in_w) && is_inside(&c[3], p->in_h, p->in_w)) { \
             const type *a = image + (c[0].y * p->in_w + c[0].x) * n, *b = a + p->in_w * n;         \
-            float s = c[0].weight, t = c[1].weight, u = c[2].weight, v = c[3].weight;              \
+            float q = c[0].weight, r = c[1].weight, s = c[2].weight, t = c[3].weight;              \
             for (int64_t i = 0; i < n; i++)                                                        \
                 out[i] =                                                                           \
-                    s * (float)a[i] + t * (float)a[n + i] + u * (float)b[i] + v * (float)b[n + i]; \
+                    q * (float)a[i] + r * (float)a[n + i] + s * (float)b[i] + t * (float)b[n + i]; \
             return;                                                                                \
         }                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                          \
@@ -145,19 +182,39 @@ static bool project_supports(const void *params)
                                           : fill);                                                 \
             out[i] = sum;                                                                          \
         }                                                                                          \
+    }                                                                                              \
+    static void name##_tile(float *out, const type *image, const stk_project_params *p,            \
+                            const float *u, const float *v, int64_t count)                         \
+    {                                                                                              \
+        corner c[4];                                                                               \
+        int64_t n = p->channels;                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            int corners = corners_at(u[i], v[i], true, c);                                         \
+            if (n == 1)                                                                            \
+                name(out + i, image, p, c, corners, 1);                                            \
+            else if (n == 3)                                                                       \
+                name(out + 3 * i, image, p, c, corners, 3);                                        \
+            else                                                                                   \
+                name(out + n * i, image, p, c, corners, n);                                        \
+        }                                                                                          \
     }
 BLEND(blend_f32, float)
 BLEND(blend_u8, uint8_t)
 
-static void copy_pixel(uint8_t *out, const uint8_t *image, const stk_project_params *p,
-                       const corner *c, int corners, const uint8_t *fill)
+static void copy_tile(uint8_t *out, const uint8_t *image, const stk_project_params *p,
+                      const float *u, const float *v, int64_t count)
 {
     int64_t size = stk_dtype_size((stk_dtype)p->dtype), pixel = size * p->channels;
-    if (corners && is_inside(c, p->in_h, p->in_w)) {
-        memcpy(out, image + (c->y * p->in_w + c->x) * pixel, (size_t)pixel);
-        return;
+    uint8_t fill[16];
+    stk_store_f64((stk_dtype)p->dtype, fill, p->value);
+    for (int64_t i = 0; i < count; i++, out += pixel) {
+        corner c[4];
+        if (corners_at(u[i], v[i], false, c) && is_inside(c, p->in_h, p->in_w)) {
+            memcpy(out, image + (c->y * p->in_w + c->x) * pixel, (size_t)pixel);
+            continue;
+        }
+        for (int64_t k = 0; k < p->channels; k++) memcpy(out + k * size, fill, (size_t)size);
     }
-    for (int64_t i = 0; i < p->channels; i++) memcpy(out + i * size, fill, (size_t)size);
 }
 
 static void project_run(const stk_launch *l, int64_t lo, int64_t hi, int part)
@@ -167,22 +224,20 @@ static void project_run(const stk_launch *l, int64_t lo, int64_t hi, int part)
     int64_t size = stk_dtype_size((stk_dtype)p->dtype),
             image = p->in_h * p->in_w * p->channels * size;
     int64_t pixel = p->channels * stk_dtype_size((stk_dtype)p->out_dtype);
-    uint8_t fill[16];
-    corner c[4] = {{0}};
-    float t[8];
-    stk_store_f64((stk_dtype)p->dtype, fill, p->value);
-    for (int64_t u = lo; u < hi; u++) {
-        const uint8_t *in = (const uint8_t *)l->arg[0] + u / p->out_h * image;
-        uint8_t *out = (uint8_t *)l->arg[2] + u * p->out_w * pixel;
-        load_transform(l, u / p->out_h, t);
-        for (int64_t x = 0; x < p->out_w; x++, out += pixel) {
-            int corners = corners_of(p, t, p->in_h, p->in_w, x, u % p->out_h, c);
+    float t[8], u[TILE], v[TILE];
+    for (int64_t unit = lo; unit < hi; unit++) {
+        const uint8_t *in = (const uint8_t *)l->arg[0] + unit / p->out_h * image;
+        load_transform(l, unit / p->out_h, t);
+        for (int64_t x = 0; x < p->out_w; x += TILE) {
+            uint8_t *out = (uint8_t *)l->arg[2] + (unit * p->out_w + x) * pixel;
+            int64_t n = stk_min_i64(TILE, p->out_w - x);
+            locate(p->fill, t, p->in_h, p->in_w, x, unit % p->out_h, n, u, v);
             if (!p->bilinear)
-                copy_pixel(out, in, p, c, corners, fill);
+                copy_tile(out, in, p, u, v, n);
             else if (p->dtype == STK_U8)
-                blend_u8((float *)(void *)out, in, p, c, corners);
+                blend_u8_tile((float *)(void *)out, in, p, u, v, n);
             else
-                blend_f32((float *)(void *)out, (const float *)(const void *)in, p, c, corners);
+                blend_f32_tile((float *)(void *)out, (const float *)(const void *)in, p, u, v, n);
         }
     }
 }
@@ -244,20 +299,36 @@ static uint32_t grad_aligned(const void *params)
 }
 
 #define SPREAD(name, type)                                                                         \
-    static void name(type *restrict image, const type *restrict dy, const stk_project_params *p,   \
-                     const float *t)                                                               \
+    static inline void name##_tile(type *restrict image, const type *restrict dy,                  \
+                                   const stk_project_params *p, const float *u, const float *v,    \
+                                   int64_t count, int64_t n)                                       \
     {                                                                                              \
-        corner c[4] = {{0}};                                                                       \
-        memset(image, 0, (size_t)(p->out_h * p->out_w * p->channels) * sizeof *image);             \
+        corner c[4];                                                                               \
+        for (int64_t x = 0; x < count; x++) {                                                      \
+            int corners = corners_at(u[x], v[x], p->bilinear, c);                                  \
+            for (int k = 0; k < corners; k++) {                                                    \
+                if (!is_inside(&c[k], p->out_h, p->out_w)) continue;                               \
+                type *to = image + (c[k].y * p->out_w + c[k].x) * n, weight = (type)c[k].weight;   \
+                for (int64_t i = 0; i < n; i++) to[i] += weight * dy[x * n + i];                   \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void name(type *image, const type *dy, const stk_project_params *p, const float *t)     \
+    {                                                                                              \
+        float u[TILE], v[TILE];                                                                    \
+        int64_t n = p->channels;                                                                   \
+        memset(image, 0, (size_t)(p->out_h * p->out_w * n) * sizeof *image);                       \
         for (int64_t y = 0; y < p->in_h; y++)                                                      \
-            for (int64_t x = 0; x < p->in_w; x++) {                                                \
-                const type *d = dy + (y * p->in_w + x) * p->channels;                              \
-                int corners = corners_of(p, t, p->out_h, p->out_w, x, y, c);                       \
-                for (int k = 0; k < corners; k++) {                                                \
-                    if (!is_inside(&c[k], p->out_h, p->out_w)) continue;                           \
-                    type *to = image + (c[k].y * p->out_w + c[k].x) * p->channels;                 \
-                    for (int64_t i = 0; i < p->channels; i++) to[i] += (type)c[k].weight * d[i];   \
-                }                                                                                  \
+            for (int64_t x = 0; x < p->in_w; x += TILE) {                                          \
+                int64_t count = stk_min_i64(TILE, p->in_w - x);                                    \
+                const type *d = dy + (y * p->in_w + x) * n;                                        \
+                locate(p->fill, t, p->out_h, p->out_w, x, y, count, u, v);                         \
+                if (n == 1)                                                                        \
+                    name##_tile(image, d, p, u, v, count, 1);                                      \
+                else if (n == 3)                                                                   \
+                    name##_tile(image, d, p, u, v, count, 3);                                      \
+                else                                                                               \
+                    name##_tile(image, d, p, u, v, count, n);                                      \
             }                                                                                      \
     }
 SPREAD(spread_f32, float)

@@ -126,16 +126,38 @@ static void sink(item *heap, int64_t n, int64_t at)
     heap[at] = moving;
 }
 
+enum { BLOCK = 16 };
+
+/* Is there nothing among n dense floats that comes before `last`? Most blocks of a long line are passed over here,
+ * in the registers of a few comparisons. NaN never comes before anything. */
+static bool none_before(const float *x, int64_t n, float last, bool descending)
+{
+    int hits = 0;
+    if (n == BLOCK && descending)
+        for (int i = 0; i < BLOCK; i++) hits |= x[i] > last;
+    else if (n == BLOCK)
+        for (int i = 0; i < BLOCK; i++) hits |= x[i] < last;
+    else
+        return false;
+    return !hits;
+}
+
 static void first_by_heap(item *heap, int64_t k, const stk_sort_params *p, const uint8_t *x)
 {
-    enum { BLOCK = 128 };
     item block[BLOCK];
-    int64_t item_size = stk_dtype_size((stk_dtype)p->dtype);
+    int64_t step = p->inner * stk_dtype_size((stk_dtype)p->dtype);
+    bool floats = p->dtype == STK_F32 && p->inner == 1;
     fill_keys(heap, x, p->inner, k, p->dtype, p->descending);
     for (int64_t i = k / 2; i-- > 0;) sink(heap, k, i);
     for (int64_t i = k; i < p->n; i += BLOCK) {
+        const uint8_t *here = x + i * step;
         int64_t count = stk_min_i64(BLOCK, p->n - i);
-        fill_keys(block, x + i * p->inner * item_size, p->inner, count, p->dtype, p->descending);
+        if (floats) {
+            const float *line = (const float *)(const void *)x;
+            float last = line[heap[0].place];
+            if (last == last && none_before(line + i, count, last, p->descending)) continue;
+        }
+        fill_keys(block, here, p->inner, count, p->dtype, p->descending);
         for (int64_t j = 0; j < count; j++) {
             if (block[j].key >= heap[0].key)
                 continue; /* equal ones lose: they stand further back */

@@ -50,11 +50,15 @@ static inline four load_four(const float *x)
     return v;
 }
 
-static inline four sum_of_pixels(const float *x, int64_t channels, const float *weight,
-                                 int32_t taps)
+/* Most windows have 2 or 4 pixels. */
+static inline four sum_of_pixels(const float *x, int64_t step, const float *w, int32_t taps)
 {
+    if (taps == 2) return load_four(x) * w[0] + load_four(x + step) * w[1];
+    if (taps == 4)
+        return (load_four(x) * w[0] + load_four(x + step) * w[1]) +
+               (load_four(x + 2 * step) * w[2] + load_four(x + 3 * step) * w[3]);
     four sum = {0, 0, 0, 0};
-    for (int32_t t = 0; t < taps; t++) sum += load_four(x + t * channels) * weight[t];
+    for (int32_t t = 0; t < taps; t++) sum += load_four(x + t * step) * w[t];
     return sum;
 }
 
@@ -82,8 +86,13 @@ static void columns_1(float *out, const float *row, int64_t n, const int32_t *fi
                       const int32_t *at, const float *weight)
 {
     for (int64_t i = 0; i < n; i++) {
+        const float *x = row + first[i], *w = weight + at[i];
+        int32_t taps = at[i + 1] - at[i];
         float sum = 0;
-        for (int32_t k = at[i]; k < at[i + 1]; k++) sum += weight[k] * row[first[i] + k - at[i]];
+        if (taps == 2)
+            sum = w[0] * x[0] + w[1] * x[1];
+        else
+            for (int32_t t = 0; t < taps; t++) sum += w[t] * x[t];
         out[i] = sum;
     }
 }
