@@ -84,10 +84,10 @@
     BINARY(min_##s, t, t, ((x < y) | (x != x)) ? x : y)                                            \
     BINARY(relu_grad_##s, t, t, y > 0 ? x : 0)                                                     \
     BINARY(add_relu_##s, t, t, x + y < 0 ? 0 : x + y)                                              \
-    TERNARY(fma_##s, t, x *y + z)                                                                  \
-    TERNARY(fnma_##s, t, z - x * y)                                                                \
-    TERNARY(lerp_##s, t, x + (y - x) * z)                                                          \
-    TERNARY(lerp_square_##s, t, x + (y * y - x) * z)                                               \
+    TERNARY(fma_##s, t, stk_madd_##s(x, y, z))                                                     \
+    TERNARY(fnma_##s, t, stk_madd_##s(-x, y, z))                                                   \
+    TERNARY(lerp_##s, t, stk_madd_##s(y - x, z, x))                                                \
+    TERNARY(lerp_square_##s, t, stk_madd_##s(stk_madd_##s(y, y, -x), z, x))                        \
     TERNARY(div_sqrt_##s, t, x / (fn(sqrt)(y) + z))                                                \
     UNARY(isnan_##s, t, int32_t, x != x)                                                           \
     UNARY(isinf_##s, t, int32_t, fn(fabs)(x) == (t)INFINITY)                                       \

@@ -4,7 +4,7 @@
  * the rest goes through double, where a short polynomial is exact enough to round right nearly always.
  * Coefficients are Chebyshev interpolations of the remainder named beside them. Inputs below 2^-126 may
  * count as zero (the device computes with subnormals off). NaN gives NaN; every function is right at 0 and infinity.
- * Nothing here relies on a fused multiply-add, nor breaks when the compiler makes one. */
+ * Nothing here relies on a fused multiply-add, nor breaks when the machine has one. */
 #ifndef STK_DEVICE_CPU_VEC_MATH_H
 #define STK_DEVICE_CPU_VEC_MATH_H
 
@@ -13,6 +13,17 @@
 #include <string.h>
 
 #define STK_INLINE static inline __attribute__((always_inline))
+
+/* a * b + c, fused where the machine can do it in one go. Left to itself the compiler may fuse differently in the
+ * vector loop and in its tail, and an element would change bits with its place in the tile; so this folder's
+ * elementwise code is compiled without contraction and says where it wants it. */
+#if defined(__FMA__) || defined(__aarch64__)
+STK_INLINE float stk_madd_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+STK_INLINE double stk_madd_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#else
+STK_INLINE float stk_madd_f32(float a, float b, float c) { return a * b + c; }
+STK_INLINE double stk_madd_f64(double a, double b, double c) { return a * b + c; }
+#endif
 
 STK_INLINE uint32_t stk_bits_f32(float x)
 {
@@ -53,21 +64,21 @@ STK_INLINE float stk_copysign_f32(float magnitude, float sign)
 /* x = k ln2 + r with |r| <= ln2/2; *k as bits to be shifted into an exponent. */
 STK_INLINE float stk_exp_reduce(float x, uint32_t *k)
 {
-    float t = x * 0x1.715476p0f + STK_ROUND_F32;
+    float t = stk_madd_f32(x, 0x1.715476p0f, STK_ROUND_F32);
     float n = t - STK_ROUND_F32;
     *k = stk_bits_f32(t) - stk_bits_f32(STK_ROUND_F32);
-    return (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    return stk_madd_f32(n, -0x1.7f7d1cp-20f, stk_madd_f32(n, -0x1.62e4p-1f, x));
 }
 
 /* (e^r - 1 - r) / r^2 */
 STK_INLINE float stk_exp_rest(float r)
 {
     float p = 0x1.a124eep-13f;
-    p = p * r + 0x1.6d4320p-10f;
-    p = p * r + 0x1.1110e0p-7f;
-    p = p * r + 0x1.5554eap-5f;
-    p = p * r + 0x1.555556p-3f;
-    return p * r + 0.5f;
+    p = stk_madd_f32(p, r, 0x1.6d4320p-10f);
+    p = stk_madd_f32(p, r, 0x1.1110e0p-7f);
+    p = stk_madd_f32(p, r, 0x1.5554eap-5f);
+    p = stk_madd_f32(p, r, 0x1.555556p-3f);
+    return stk_madd_f32(p, r, 0.5f);
 }
 
 STK_INLINE float stk_exp_f32(float x)
@@ -76,7 +87,7 @@ STK_INLINE float stk_exp_f32(float x)
     x = x < -104.0f ? -104.0f : x;
     uint32_t k;
     float r = stk_exp_reduce(x, &k);
-    float p = r * r * stk_exp_rest(r) + r + 1.0f;
+    float p = stk_madd_f32(r * r, stk_exp_rest(r), r) + 1.0f;
     /* 2^k in two factors: k reaches 128 and below -126. */
     uint32_t half = (uint32_t)((int32_t)k >> 1);
     return p * stk_from_bits_f32((half + 127u) << 23) * stk_from_bits_f32((k - half + 127u) << 23);
@@ -88,28 +99,28 @@ STK_INLINE float stk_expm1_f32(float x)
     c = c < -18.0f ? -18.0f : c;
     uint32_t k;
     float r = stk_exp_reduce(c, &k);
-    float p = r * r * stk_exp_rest(r) + r;
+    float p = stk_madd_f32(r * r, stk_exp_rest(r), r);
     float scale = stk_from_bits_f32((k + 126u) << 23); /* 2^(k-1), k <= 128 */
-    float y = 2.0f * (scale * p + (scale - 0.5f));
+    float y = 2.0f * stk_madd_f32(scale, p, scale - 0.5f);
     return fabsf(x) < 0x1p-25f ? x : y; /* keeps -0, and what halving would flush */
 }
 
 /* e^x for |x| < 700, relative error 2^-49 */
 STK_INLINE double stk_exp_f64(double x)
 {
-    double t = x * 0x1.71547652b82fep0 + STK_ROUND_F64;
+    double t = stk_madd_f64(x, 0x1.71547652b82fep0, STK_ROUND_F64);
     double n = t - STK_ROUND_F64;
-    double r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
+    double r = stk_madd_f64(n, -0x1.a39ef35793c76p-33, stk_madd_f64(n, -0x1.62e42feep-1, x));
     double p = 0x1.288680fcd17d3p-22;
-    p = p * r + 0x1.72c729cbdb150p-19;
-    p = p * r + 0x1.a019c2e2f2daap-16;
-    p = p * r + 0x1.a019ada56ce53p-13;
-    p = p * r + 0x1.6c16c175ffd21p-10;
-    p = p * r + 0x1.1111111c4725cp-7;
-    p = p * r + 0x1.555555555424dp-5;
-    p = p * r + 0x1.5555555553b79p-3;
-    p = p * r + 0x1.0000000000002p-1;
-    return (r * r * p + r + 1.0) * stk_from_bits_f64((stk_bits_f64(t) + 1023u) << 52);
+    p = stk_madd_f64(p, r, 0x1.72c729cbdb150p-19);
+    p = stk_madd_f64(p, r, 0x1.a019c2e2f2daap-16);
+    p = stk_madd_f64(p, r, 0x1.a019ada56ce53p-13);
+    p = stk_madd_f64(p, r, 0x1.6c16c175ffd21p-10);
+    p = stk_madd_f64(p, r, 0x1.1111111c4725cp-7);
+    p = stk_madd_f64(p, r, 0x1.555555555424dp-5);
+    p = stk_madd_f64(p, r, 0x1.5555555553b79p-3);
+    p = stk_madd_f64(p, r, 0x1.0000000000002p-1);
+    return (stk_madd_f64(r * r, p, r) + 1.0) * stk_from_bits_f64((stk_bits_f64(t) + 1023u) << 52);
 }
 
 STK_INLINE double stk_clamp_f64(double x, double low, double high)
@@ -133,18 +144,18 @@ STK_INLINE float stk_log_core(float x)
 {
     float e, f = stk_log_reduce(x, &e) - 1.0f; /* exact */
     float p = 0x1.1d8ea6p-4f;                  /* (log(1+f) - f + f^2/2) / f^3 */
-    p = p * f - 0x1.d635bcp-4f;
-    p = p * f + 0x1.dea282p-4f;
-    p = p * f - 0x1.fcf4c6p-4f;
-    p = p * f + 0x1.23d21ap-3f;
-    p = p * f - 0x1.555b4ap-3f;
-    p = p * f + 0x1.999d5ap-3f;
-    p = p * f - 0x1.fffffcp-3f;
-    p = p * f + 0x1.555554p-2f;
+    p = stk_madd_f32(p, f, -0x1.d635bcp-4f);
+    p = stk_madd_f32(p, f, 0x1.dea282p-4f);
+    p = stk_madd_f32(p, f, -0x1.fcf4c6p-4f);
+    p = stk_madd_f32(p, f, 0x1.23d21ap-3f);
+    p = stk_madd_f32(p, f, -0x1.555b4ap-3f);
+    p = stk_madd_f32(p, f, 0x1.999d5ap-3f);
+    p = stk_madd_f32(p, f, -0x1.fffffcp-3f);
+    p = stk_madd_f32(p, f, 0x1.555554p-2f);
     float z = f * f, y = f * z * p;
-    y = y + e * 0x1.7f7d1cp-20f;
-    y = y - 0.5f * z;
-    return (f + y) + e * 0x1.62e4p-1f;
+    y = stk_madd_f32(e, 0x1.7f7d1cp-20f, y);
+    y = stk_madd_f32(-0.5f, z, y);
+    return stk_madd_f32(e, 0x1.62e4p-1f, f + y);
 }
 
 STK_INLINE float stk_log_f32(float x)
@@ -174,12 +185,12 @@ STK_INLINE double stk_log_f64(double x)
     double e = stk_from_bits_f64(biased | 0x4330000000000000u) - (0x1p52 + 2048.0);
     double s = (m - 1.0) / (m + 1.0), z = s * s;
     double p = 0x1.546a3155bacbfp-3; /* (log((1+s)/(1-s)) - 2s) / s^3 */
-    p = p * z + 0x1.7382dbfa1ce75p-3;
-    p = p * z + 0x1.c71fccd953895p-3;
-    p = p * z + 0x1.2492462af84abp-2;
-    p = p * z + 0x1.9999999b8677ap-2;
-    p = p * z + 0x1.55555555553b8p-1;
-    double y = e * 0x1.62e42fefa39efp-1 + (2.0 * s + s * z * p);
+    p = stk_madd_f64(p, z, 0x1.7382dbfa1ce75p-3);
+    p = stk_madd_f64(p, z, 0x1.c71fccd953895p-3);
+    p = stk_madd_f64(p, z, 0x1.2492462af84abp-2);
+    p = stk_madd_f64(p, z, 0x1.9999999b8677ap-2);
+    p = stk_madd_f64(p, z, 0x1.55555555553b8p-1);
+    double y = stk_madd_f64(e, 0x1.62e42fefa39efp-1, stk_madd_f64(s * z, p, 2.0 * s));
     y = x > 0.0 ? y : (double)NAN;
     y = x == 0.0 ? -(double)INFINITY : y;
     return x == (double)INFINITY ? x : y;
@@ -214,12 +225,12 @@ STK_INLINE float stk_sinh_f32(float x)
 {
     double a = (double)fabsf(x), z = a * a;
     double p = 0x1.b557c78eb1ae2p-26; /* (sinh(a) - a) / a^3 */
-    p = p * z + 0x1.71d208a299728p-19;
-    p = p * z + 0x1.a01a131097a98p-13;
-    p = p * z + 0x1.1111110857b52p-7;
-    p = p * z + 0x1.5555555558201p-3;
+    p = stk_madd_f64(p, z, 0x1.71d208a299728p-19);
+    p = stk_madd_f64(p, z, 0x1.a01a131097a98p-13);
+    p = stk_madd_f64(p, z, 0x1.1111110857b52p-7);
+    p = stk_madd_f64(p, z, 0x1.5555555558201p-3);
     double e = stk_exp_f64(stk_clamp_f64(a, 0.0, 100.0));
-    double y = a < 1.0 ? a + a * z * p : 0.5 * e - 0.5 / e;
+    double y = a < 1.0 ? stk_madd_f64(a * z, p, a) : 0.5 * e - 0.5 / e;
     return stk_copysign_f32((float)y, x);
 }
 
@@ -256,23 +267,23 @@ STK_INLINE float stk_erf_f32(float x)
 {
     float a = fabsf(x), z = a * a;
     float p = 0x1.4a5690p-14f; /* erf(a) / a - 1 for a < 1 */
-    p = p * z - 0x1.a45088p-11f;
-    p = p * z + 0x1.541270p-8f;
-    p = p * z - 0x1.b7fabap-6f;
-    p = p * z + 0x1.ce2d10p-4f;
-    p = p * z - 0x1.81273ep-2f;
-    p = p * z + 0x1.06eba8p-3f;
+    p = stk_madd_f32(p, z, -0x1.a45088p-11f);
+    p = stk_madd_f32(p, z, 0x1.541270p-8f);
+    p = stk_madd_f32(p, z, -0x1.b7fabap-6f);
+    p = stk_madd_f32(p, z, 0x1.ce2d10p-4f);
+    p = stk_madd_f32(p, z, -0x1.81273ep-2f);
+    p = stk_madd_f32(p, z, 0x1.06eba8p-3f);
     float c = a > 4.0f ? 4.0f : a; /* erf(4) rounds to 1 */
     float q = -0x1.b77830p-20f;    /* -log(1 - erf(c)) for c in [1, 4] */
-    q = q * c + 0x1.825ce4p-15f;
-    q = q * c - 0x1.38e5e6p-11f;
-    q = q * c + 0x1.37ecc6p-8f;
-    q = q * c - 0x1.b0e246p-6f;
-    q = q * c + 0x1.c2e356p-4f;
-    q = q * c + 0x1.437eb4p-1f;
-    q = q * c + 0x1.2156fap+0f;
-    q = q * c - 0x1.4fb068p-12f;
-    float y = a < 1.0f ? a * p + a : 1.0f - stk_exp_f32(-q);
+    q = stk_madd_f32(q, c, 0x1.825ce4p-15f);
+    q = stk_madd_f32(q, c, -0x1.38e5e6p-11f);
+    q = stk_madd_f32(q, c, 0x1.37ecc6p-8f);
+    q = stk_madd_f32(q, c, -0x1.b0e246p-6f);
+    q = stk_madd_f32(q, c, 0x1.c2e356p-4f);
+    q = stk_madd_f32(q, c, 0x1.437eb4p-1f);
+    q = stk_madd_f32(q, c, 0x1.2156fap+0f);
+    q = stk_madd_f32(q, c, -0x1.4fb068p-12f);
+    float y = a < 1.0f ? stk_madd_f32(a, p, a) : 1.0f - stk_exp_f32(-q);
     return stk_copysign_f32(y, x);
 }
 
@@ -281,20 +292,20 @@ STK_INLINE float stk_erfc_f32(float x)
 {
     double a = stk_clamp_f64((double)fabsf(x), 0.0, 10.5), t = (a - 3.0) / (a + 3.0);
     double g = 0x1.94cf1929a93b9p-21;
-    g = g * t + 0x1.300d61c3cecbbp-20;
-    g = g * t - 0x1.0c5c6e33277aep-17;
-    g = g * t - 0x1.956ae0e9504dep-17;
-    g = g * t + 0x1.0dc0be0769772p-14;
-    g = g * t + 0x1.796ca86a0755fp-15;
-    g = g * t - 0x1.3918c3b705961p-11;
-    g = g * t + 0x1.731609941a9a4p-11;
-    g = g * t + 0x1.17c89e99a0428p-8;
-    g = g * t - 0x1.8fa592c1f71d6p-6;
-    g = g * t + 0x1.258b13263a7d3p-4;
-    g = g * t - 0x1.336ffbe9bcc34p-3;
-    g = g * t + 0x1.f6ff204323110p-3;
-    g = g * t - 0x1.4e102b9d01f2fp-2;
-    g = g * t + 0x1.6e9827d2272d2p-3;
+    g = stk_madd_f64(g, t, 0x1.300d61c3cecbbp-20);
+    g = stk_madd_f64(g, t, -0x1.0c5c6e33277aep-17);
+    g = stk_madd_f64(g, t, -0x1.956ae0e9504dep-17);
+    g = stk_madd_f64(g, t, 0x1.0dc0be0769772p-14);
+    g = stk_madd_f64(g, t, 0x1.796ca86a0755fp-15);
+    g = stk_madd_f64(g, t, -0x1.3918c3b705961p-11);
+    g = stk_madd_f64(g, t, 0x1.731609941a9a4p-11);
+    g = stk_madd_f64(g, t, 0x1.17c89e99a0428p-8);
+    g = stk_madd_f64(g, t, -0x1.8fa592c1f71d6p-6);
+    g = stk_madd_f64(g, t, 0x1.258b13263a7d3p-4);
+    g = stk_madd_f64(g, t, -0x1.336ffbe9bcc34p-3);
+    g = stk_madd_f64(g, t, 0x1.f6ff204323110p-3);
+    g = stk_madd_f64(g, t, -0x1.4e102b9d01f2fp-2);
+    g = stk_madd_f64(g, t, 0x1.6e9827d2272d2p-3);
     double y = g * stk_exp_f64(-a * a);
     return (float)(x < 0.0f ? 2.0 - y : y);
 }
@@ -307,28 +318,29 @@ STK_INLINE float stk_erfc_f32(float x)
 /* x = k pi/2 + r with |r| <= pi/4. pi/2 comes in pieces of 24 bits whose products with k are exact. */
 STK_INLINE double stk_trig_reduce(double x, uint64_t *k)
 {
-    double t = x * 0x1.45f306dc9c883p-1 + STK_ROUND_F64, n = t - STK_ROUND_F64;
+    double t = stk_madd_f64(x, 0x1.45f306dc9c883p-1, STK_ROUND_F64), n = t - STK_ROUND_F64;
     *k = stk_bits_f64(t);
-    return ((x - n * 0x1.921fb4p+0) - n * 0x1.4442dp-24) - n * 0x1.8469898cc517p-48;
+    double r = stk_madd_f64(n, -0x1.4442dp-24, stk_madd_f64(n, -0x1.921fb4p+0, x));
+    return stk_madd_f64(n, -0x1.8469898cc517p-48, r);
 }
 
 STK_INLINE double stk_sin_core(double r)
 {
     double z = r * r, p = -0x1.aa2597cec801bp-26;
-    p = p * z + 0x1.71d9a402aff57p-19;
-    p = p * z - 0x1.a019fd935808dp-13;
-    p = p * z + 0x1.1111110fd096dp-7;
-    p = p * z - 0x1.555555555515fp-3;
-    return r + r * z * p;
+    p = stk_madd_f64(p, z, 0x1.71d9a402aff57p-19);
+    p = stk_madd_f64(p, z, -0x1.a019fd935808dp-13);
+    p = stk_madd_f64(p, z, 0x1.1111110fd096dp-7);
+    p = stk_madd_f64(p, z, -0x1.555555555515fp-3);
+    return stk_madd_f64(r * z, p, r);
 }
 
 STK_INLINE double stk_cos_core(double r)
 {
     double z = r * r, p = -0x1.2522849d46e4fp-22;
-    p = p * z + 0x1.a015bef868684p-16;
-    p = p * z - 0x1.6c16bf50cf7c4p-10;
-    p = p * z + 0x1.5555555501f78p-5;
-    return 1.0 - 0.5 * z + z * z * p;
+    p = stk_madd_f64(p, z, 0x1.a015bef868684p-16);
+    p = stk_madd_f64(p, z, -0x1.6c16bf50cf7c4p-10);
+    p = stk_madd_f64(p, z, 0x1.5555555501f78p-5);
+    return stk_madd_f64(z * z, p, stk_madd_f64(-0.5, z, 1.0));
 }
 
 /* sin(x + quarter pi/2) */
@@ -365,14 +377,14 @@ STK_INLINE double stk_angle(double y, double x)
     double n = turn != 0.0 ? num - den : num, d = turn != 0.0 ? num + den : den;
     double t = n / d, z = t * t;
     double p = 0x1.0dfb3a0a53121p-5; /* (atan(t) - t) / t^3 */
-    p = p * z - 0x1.edc1b261b5fcdp-5;
-    p = p * z + 0x1.377e18d324d86p-4;
-    p = p * z - 0x1.7415b609ec447p-4;
-    p = p * z + 0x1.c719638e1c453p-4;
-    p = p * z - 0x1.249240daae1c2p-3;
-    p = p * z + 0x1.999999885ea4cp-3;
-    p = p * z - 0x1.5555555552617p-2;
-    double angle = t + t * z * p + turn * M_PI_4;
+    p = stk_madd_f64(p, z, -0x1.edc1b261b5fcdp-5);
+    p = stk_madd_f64(p, z, 0x1.377e18d324d86p-4);
+    p = stk_madd_f64(p, z, -0x1.7415b609ec447p-4);
+    p = stk_madd_f64(p, z, 0x1.c719638e1c453p-4);
+    p = stk_madd_f64(p, z, -0x1.249240daae1c2p-3);
+    p = stk_madd_f64(p, z, 0x1.999999885ea4cp-3);
+    p = stk_madd_f64(p, z, -0x1.5555555552617p-2);
+    double angle = stk_madd_f64(turn, M_PI_4, stk_madd_f64(t * z, p, t));
     return y > x ? M_PI_2 - angle : angle;
 }
 
