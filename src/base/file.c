@@ -1,0 +1,227 @@
+/* Files. Every failing system call is reported with the path and the system's reason. */
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER = 64 << 10, MOST_AT_ONCE = 1 << 30 };
+
+static stk_status fail_system(stk_error *err, const char *what, const char *path)
+{
+    char text[128];
+    const char *reason = strerror_r(errno, text, sizeof text);
+    return stk_fail(err, STK_ERR_IO, "%s: cannot %s: %s", path, what, reason);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+stk_status stk_bytes_open(const char *path, stk_bytes *out, stk_error *err)
+{
+    *out = (stk_bytes){.fd = -1};
+    if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "open: the path is NULL");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_system(err, "open it for reading", path);
+    struct stat info;
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(fd);
+        return stk_fail(err, STK_ERR_IO, "%s: not a regular file", path);
+    }
+    *out = (stk_bytes){.name = path, .fd = fd, .size = (uint64_t)info.st_size};
+    return STK_OK;
+}
+
+stk_bytes stk_bytes_of(const char *name, const void *data, size_t size)
+{
+    return (stk_bytes){.name = name, .fd = -1, .data = data, .size = size};
+}
+
+void stk_bytes_close(stk_bytes *bytes)
+{
+    if (bytes->fd >= 0) close(bytes->fd);
+    *bytes = (stk_bytes){.fd = -1};
+}
+
+stk_status stk_bytes_read(const stk_bytes *bytes, uint64_t offset, void *to, size_t size,
+                          stk_error *err)
+{
+    if (offset > bytes->size || size > bytes->size - offset)
+        return stk_fail(err, STK_ERR_FORMAT,
+                        "%s: ends at byte %llu, but %zu bytes are needed at %llu; the file is cut "
+                        "short or damaged",
+                        bytes->name, (unsigned long long)bytes->size, size,
+                        (unsigned long long)offset);
+    if (bytes->fd < 0) {
+        if (size) memcpy(to, bytes->data + offset, size);
+        return STK_OK;
+    }
+    for (char *at = to; size > 0;) {
+        ssize_t got =
+            pread(bytes->fd, at, size < MOST_AT_ONCE ? size : MOST_AT_ONCE, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_system(err, "read it", bytes->name);
+        if (got == 0)
+            return stk_fail(err, STK_ERR_IO, "%s: became shorter while it was read", bytes->name);
+        at += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return STK_OK;
+}
+
+stk_status stk_file_read(const char *path, uint64_t most, char **data, size_t *size, stk_error *err)
+{
+    *data = NULL;
+    *size = 0;
+    stk_bytes bytes;
+    STK_TRY(stk_bytes_open(path, &bytes, err));
+    stk_status status = STK_OK;
+    if (bytes.size > most)
+        status = stk_fail(err, STK_ERR_RANGE, "%s: has %llu bytes, more than the %llu allowed here",
+                          path, (unsigned long long)bytes.size, (unsigned long long)most);
+    char *copy = status == STK_OK ? stk_malloc((size_t)bytes.size + 1) : NULL;
+    if (status == STK_OK && !copy) status = stk_fail_memory(err, path, (size_t)bytes.size + 1);
+    if (status == STK_OK) status = stk_bytes_read(&bytes, 0, copy, (size_t)bytes.size, err);
+    if (status == STK_OK) {
+        copy[bytes.size] = 0;
+        *data = copy;
+        *size = (size_t)bytes.size;
+    } else {
+        stk_free(copy);
+    }
+    stk_bytes_close(&bytes);
+    return status;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static stk_status write_all(stk_file_writer *w, const uint8_t *data, size_t size, stk_error *err)
+{
+    while (size > 0) {
+        ssize_t put = write(w->fd, data, size < MOST_AT_ONCE ? size : MOST_AT_ONCE);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return fail_system(err, "write to it", w->path);
+        data += put;
+        size -= (size_t)put;
+    }
+    return STK_OK;
+}
+
+/* A fresh file beside the target; O_EXCL, so that two writers never share one. */
+static stk_status open_temporary(stk_file_writer *w, stk_error *err)
+{
+    static uint32_t counter;
+    size_t room = strlen(w->path) + 48;
+    if (!(w->temporary = stk_malloc(room))) return stk_fail_memory(err, w->path, room);
+    for (int attempt = 0; attempt < 100; attempt++) {
+        uint32_t number = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
+        snprintf(w->temporary, room, "%s.%x-%x-%x.tmp", w->path, (unsigned)getpid(), number,
+                 (unsigned)stk_now_ns());
+        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd >= 0) return STK_OK;
+        if (errno != EEXIST) break;
+    }
+    stk_status status = fail_system(err, "create a file beside it", w->path);
+    stk_free(w->temporary);
+    w->temporary = NULL;
+    return status;
+}
+
+stk_status stk_file_create(const char *path, stk_file_writer *w, stk_error *err)
+{
+    *w = (stk_file_writer){.fd = -1};
+    if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "create: the path is NULL");
+    char resolved[PATH_MAX]; /* a link stays a link: what it points to is replaced */
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    if (exists && realpath(path, resolved)) path = resolved;
+    w->path = stk_strdup(path);
+    w->buffer = w->path ? stk_malloc(BUFFER) : NULL;
+    stk_status status = w->buffer ? STK_OK : stk_fail_memory(err, path, BUFFER);
+    if (status == STK_OK && exists && S_ISDIR(info.st_mode))
+        status = stk_fail(err, STK_ERR_IO, "%s: is a folder; give the name of a file", path);
+    else if (status == STK_OK && exists && !S_ISREG(info.st_mode)) {
+        w->fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (w->fd < 0) status = fail_system(err, "open it for writing", path);
+    } else if (status == STK_OK) {
+        status = open_temporary(w, err);
+    }
+    if (status != STK_OK) stk_file_abandon(w);
+    return status;
+}
+
+static stk_status flush(stk_file_writer *w, stk_error *err)
+{
+    size_t size = w->used;
+    w->used = 0;
+    return write_all(w, w->buffer, size, err);
+}
+
+stk_status stk_file_write(stk_file_writer *w, const void *data, size_t size, stk_error *err)
+{
+    w->offset += size;
+    if (size <= BUFFER - w->used) {
+        if (size) memcpy(w->buffer + w->used, data, size);
+        w->used += size;
+        return STK_OK;
+    }
+    STK_TRY(flush(w, err));
+    if (size >= BUFFER) return write_all(w, data, size, err);
+    memcpy(w->buffer, data, size);
+    w->used = size;
+    return STK_OK;
+}
+
+/* The rename itself is on the disk only when its folder is. */
+static void sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+    if (length >= sizeof folder) return;
+    memcpy(folder, path, length);
+    memcpy(folder + length, ".", 2);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd); /* some file systems cannot; the data itself is safe */
+    close(fd);
+}
+
+stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
+{
+    stk_status status = flush(w, err);
+    if (status == STK_OK && w->temporary && fsync(w->fd) != 0)
+        status = fail_system(err, "bring it to the disk", w->path);
+    int closed = close(w->fd);
+    w->fd = -1;
+    if (status == STK_OK && closed != 0) status = fail_system(err, "close it", w->path);
+    if (status == STK_OK && w->temporary && rename(w->temporary, w->path) != 0)
+        status = fail_system(err, "rename the new file to it", w->path);
+    if (status == STK_OK && w->temporary) {
+        sync_folder(w->path);
+        stk_free(w->temporary);
+        w->temporary = NULL; /* it has become the target */
+    }
+    stk_file_abandon(w);
+    return status;
+}
+
+void stk_file_abandon(stk_file_writer *w)
+{
+    if (!w->path) return;
+    if (w->fd >= 0) close(w->fd);
+    if (w->temporary) unlink(w->temporary);
+    stk_free(w->temporary);
+    stk_free(w->path);
+    stk_free(w->buffer);
+    *w = (stk_file_writer){.fd = -1};
+}
