@@ -21,12 +21,16 @@ static int train_setup(const bench_options *o, void **out)
     if (!t || bench_training_new(bench_find_job(o->row), o->threads, &t->training)) return 1;
     t->first_loss = bench_training_loss(t->training);
     char *text = NULL;
-    if (getenv("BENCH_DUMP") && stk_program_dump(t->training->program, &text, NULL) == STK_OK) fputs(text, stderr);
+    if (getenv("BENCH_DUMP") && stk_program_dump(t->training->program, &text, NULL) == STK_OK)
+        fputs(text, stderr);
     stk_text_free(text);
     return 0;
 }
 
-static int train_run(void *state, int64_t n) { return bench_training_run(((timed *)state)->training, n); }
+static int train_run(void *state, int64_t n)
+{
+    return bench_training_run(((timed *)state)->training, n);
+}
 
 /* The row counts only if the network learnt something. */
 static int train_finish(void *state)
@@ -60,7 +64,8 @@ static int eager_setup(const bench_options *o, void **out)
     eager *s = calloc(1, sizeof *s);
     (void)o;
     *out = s;
-    if (!s || stk_eager_new(NULL, &s->e, &err) || stk_tensor_new(STK_F32, 2, (int64_t[]){10, 10}, &s->a, &err) ||
+    if (!s || stk_eager_new(NULL, &s->e, &err) ||
+        stk_tensor_new(STK_F32, 2, (int64_t[]){10, 10}, &s->a, &err) ||
         stk_tensor_new(STK_F32, 2, (int64_t[]){10, 10}, &s->b, &err))
         return bench_failed("eager", &err);
     for (int i = 0; i < 100; i++) {
@@ -140,14 +145,22 @@ static int build_cold(const bench_options *o, double *ms)
 static int rss(const bench_options *o, double *mb)
 {
     bench_training *t = NULL;
-    int failed = bench_training_new(bench_find_job("tiny_step"), o->threads, &t) || bench_training_run(t, 1000);
+    int failed = bench_training_new(bench_find_job("tiny_step"), o->threads, &t) ||
+                 bench_training_run(t, 1000);
     *mb = bench_peak_rss_mb();
     bench_training_release(t);
     return failed;
 }
 
-#define TRAIN(row, u) {.name = row, .unit = u, .setup = train_setup, .run = train_run, .finish = train_finish, .teardown = train_teardown}
-#define EAGER(row, f) {.name = row, .unit = "ns", .setup = eager_setup, .run = f, .teardown = eager_teardown}
+#define TRAIN(row, u)                                                                              \
+    {                                                                                              \
+        .name = row, .unit = u, .setup = train_setup, .run = train_run, .finish = train_finish,    \
+        .teardown = train_teardown                                                                 \
+    }
+#define EAGER(row, f)                                                                              \
+    {                                                                                              \
+        .name = row, .unit = "ns", .setup = eager_setup, .run = f, .teardown = eager_teardown      \
+    }
 static const bench_row rows[] = {
     TRAIN("tiny_step", "us"),
     TRAIN("tiny_step_b32", "us"),

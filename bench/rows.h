@@ -10,11 +10,11 @@
 
 typedef struct bench_job {
     const char *name;
-    bool cnn;             /* else an MLP */
-    int64_t sizes[5];     /* MLP: layer widths; CNN: height, width, channels */
+    bool cnn;         /* else an MLP */
+    int64_t sizes[5]; /* MLP: layer widths; CNN: height, width, channels */
     int32_t nsizes;
     int64_t batch, ring;
-    bool mean_square;     /* else cross-entropy with integer labels */
+    bool mean_square; /* else cross-entropy with integer labels */
     double rate;
 } bench_job;
 
@@ -22,7 +22,7 @@ typedef struct bench_training {
     const bench_job *job;
     stk_device *device;
     stk_program *program;
-    stk_tensor *x, *y;    /* [ring, batch, ...] */
+    stk_tensor *x, *y;     /* [ring, batch, ...] */
     stk_tensor **xs, **ys; /* views of one batch each */
     int64_t at;
     double data_seconds; /* spent on making the data: not part of a start */

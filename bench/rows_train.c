@@ -36,7 +36,10 @@ static double uniform(void)
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     return (double)(state >> 11) * 0x1p-53;
 }
-static double normal(void) { return sqrt(-2 * log(uniform() + 1e-300)) * cos(6.283185307179586 * uniform()); }
+static double normal(void)
+{
+    return sqrt(-2 * log(uniform() + 1e-300)) * cos(6.283185307179586 * uniform());
+}
 
 /* Second half of the ring: the same inputs with other answers, so that the loss cannot reach 0. */
 static int make_data(bench_training *t)
@@ -58,7 +61,8 @@ static int make_data(bench_training *t)
         double score[CLASSES] = {0};
         int best = 0;
         for (int c = 0; c < CLASSES; c++) {
-            for (int64_t k = 0; k < features; k++) score[c] += (double)x[r * features + k] * w[k * CLASSES + c];
+            for (int64_t k = 0; k < features; k++)
+                score[c] += (double)x[r * features + k] * w[k * CLASSES + c];
             if (score[c] > score[best]) best = c;
         }
         if (j->mean_square) {
@@ -82,13 +86,16 @@ static int cut_batches(bench_training *t)
     t->ys = calloc((size_t)j->ring, sizeof *t->ys);
     for (int64_t i = 0; i < j->ring; i++) {
         stk_tensor *x = NULL, *y = NULL;
-        if (stk_tensor_slice(t->x, (int64_t[]){i * j->batch, 0}, (int64_t[]){j->batch, features}, &x, &err) ||
-            stk_tensor_slice(t->y, (int64_t[]){i * j->batch, 0}, (int64_t[]){j->batch, 1}, &y, &err) ||
+        if (stk_tensor_slice(t->x, (int64_t[]){i * j->batch, 0}, (int64_t[]){j->batch, features},
+                             &x, &err) ||
+            stk_tensor_slice(t->y, (int64_t[]){i * j->batch, 0}, (int64_t[]){j->batch, 1}, &y,
+                             &err) ||
             stk_tensor_reshape(x, j->cnn ? 4 : 2,
                                j->cnn ? (int64_t[]){j->batch, j->sizes[0], j->sizes[1], j->sizes[2]}
                                       : (int64_t[]){j->batch, features},
                                &t->xs[i], &err) ||
-            stk_tensor_reshape(y, j->mean_square ? 2 : 1, (int64_t[]){j->batch, 1}, &t->ys[i], &err))
+            stk_tensor_reshape(y, j->mean_square ? 2 : 1, (int64_t[]){j->batch, 1}, &t->ys[i],
+                               &err))
             return bench_failed("batches", &err);
         stk_tensor_release(x);
         stk_tensor_release(y);
@@ -111,7 +118,8 @@ static stk_val parameter(stk_graph *g, parameters *p, int32_t rank, const int64_
     for (int32_t i = 0; i + 2 < rank; i++) receptive *= shape[i];
     p->fan[p->n] = rank > 1 ? receptive * (shape[rank - 2] + shape[rank - 1]) : 0;
     snprintf(p->name[p->n], sizeof p->name[0], "p%d", p->n);
-    return p->value[p->n] = stk_g_variable(g, p->name[p->n], STK_F32, rank, shape), p->value[p->n++];
+    return p->value[p->n] = stk_g_variable(g, p->name[p->n], STK_F32, rank, shape),
+           p->value[p->n++];
 }
 
 static stk_val dense(stk_graph *g, parameters *p, stk_val x, int64_t out)
@@ -156,8 +164,10 @@ static void adam(stk_graph *g, const bench_job *j, parameters *p, stk_val loss)
         snprintf(name, sizeof name, "v%d", i);
         stk_val v = stk_g_variable(g, name, STK_F32, rank, shape);
         stk_val m1 = stk_g_add(g, m, stk_g_mul(g, stk_g_sub(g, d[i], m), NUM(1 - BETA1)));
-        stk_val v1 = stk_g_add(g, v, stk_g_mul(g, stk_g_sub(g, stk_g_square(g, d[i]), v), NUM(1 - BETA2)));
-        stk_val step = stk_g_div(g, stk_g_mul(g, rate, m1), stk_g_add(g, stk_g_sqrt(g, v1), NUM(EPSILON)));
+        stk_val v1 =
+            stk_g_add(g, v, stk_g_mul(g, stk_g_sub(g, stk_g_square(g, d[i]), v), NUM(1 - BETA2)));
+        stk_val step =
+            stk_g_div(g, stk_g_mul(g, rate, m1), stk_g_add(g, stk_g_sqrt(g, v1), NUM(EPSILON)));
         stk_g_assign(g, m, m1);
         stk_g_assign(g, v, v1);
         stk_g_assign(g, p->value[i], stk_g_sub(g, p->value[i], step));
@@ -169,13 +179,15 @@ static stk_graph *training_graph(const bench_job *j, parameters *p)
     stk_graph *g = NULL;
     stk_error err;
     if (stk_graph_new(&g, &err)) return NULL;
-    stk_val x = j->cnn ? stk_g_input(g, "x", STK_F32, 4, (int64_t[]){j->batch, j->sizes[0], j->sizes[1], j->sizes[2]})
+    stk_val x = j->cnn ? stk_g_input(g, "x", STK_F32, 4,
+                                     (int64_t[]){j->batch, j->sizes[0], j->sizes[1], j->sizes[2]})
                        : stk_g_input(g, "x", STK_F32, 2, (int64_t[]){j->batch, j->sizes[0]});
     stk_val y = j->mean_square ? stk_g_input(g, "y", STK_F32, 2, (int64_t[]){j->batch, 1})
                                : stk_g_input(g, "y", STK_I32, 1, &j->batch);
     stk_val out = forward(g, j, p, x);
-    stk_val loss = j->mean_square ? stk_g_mean_all(g, stk_g_square(g, stk_g_sub(g, out, y)))
-                                  : stk_g_mean_all(g, stk_g_sparse_softmax_cross_entropy(g, out, y));
+    stk_val loss = j->mean_square
+                       ? stk_g_mean_all(g, stk_g_square(g, stk_g_sub(g, out, y)))
+                       : stk_g_mean_all(g, stk_g_sparse_softmax_cross_entropy(g, out, y));
     adam(g, j, p, loss);
     stk_g_output(g, "loss", loss);
     return g;
@@ -192,7 +204,8 @@ static int init_parameters(bench_training *t, const stk_graph *g, const paramete
         for (int32_t k = 0; k < rank; k++) shape[k] = stk_g_dim(g, p->value[i], k);
         if (stk_tensor_new(STK_F32, rank, shape, &w, &err)) return bench_failed("parameters", &err);
         double limit = p->fan[i] ? sqrt(6.0 / (double)p->fan[i]) : 0;
-        for (int64_t k = 0; k < stk_tensor_count(w); k++) ((float *)w->data)[k] = (float)(limit * (2 * uniform() - 1));
+        for (int64_t k = 0; k < stk_tensor_count(w); k++)
+            ((float *)w->data)[k] = (float)(limit * (2 * uniform() - 1));
         stk_status status = stk_store_set(stk_program_store(t->program), p->name[i], w, &err);
         stk_tensor_release(w);
         if (status) return bench_failed("parameters", &err);
@@ -226,7 +239,8 @@ int bench_training_run(bench_training *t, int64_t steps)
 {
     stk_error err;
     for (int64_t i = 0; i < steps; i++) {
-        if (stk_program_feed(t->program, "x", t->xs[t->at], &err) || stk_program_feed(t->program, "y", t->ys[t->at], &err) ||
+        if (stk_program_feed(t->program, "x", t->xs[t->at], &err) ||
+            stk_program_feed(t->program, "y", t->ys[t->at], &err) ||
             stk_program_run(t->program, 1, &err))
             return bench_failed("step", &err);
         t->at = t->at + 1 == t->job->ring ? 0 : t->at + 1;
@@ -240,7 +254,8 @@ double bench_training_loss(bench_training *t)
     for (int64_t i = 0; i < t->job->ring; i++) {
         stk_tensor *loss = NULL;
         stk_error err;
-        if (bench_training_run(t, 1) || stk_program_read(t->program, "loss", &loss, &err)) return NAN;
+        if (bench_training_run(t, 1) || stk_program_read(t->program, "loss", &loss, &err))
+            return NAN;
         sum += stk_tensor_at(loss, 0);
         stk_tensor_release(loss);
     }

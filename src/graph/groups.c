@@ -57,7 +57,7 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, i
     if (t->kernel == STK_K_CHAIN) {
         const stk_chain *c = t->params;
         if (c->segments != 1 || t->count % h->units) return false;
-    } else if (t->units != h->units) {
+    } else if (h->units < 1 || t->units % h->units || !t->impl->aligned) {
         return false;
     }
     int64_t grain = t->impl->grain ? t->impl->grain(t->params) : 1;
@@ -100,9 +100,10 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
             stk_task *t = &p->tasks[next];
             t->follows = true;
             t->group = p->groups;
-            t->scale = t->kernel == STK_K_CHAIN ? t->count / h->units : 1;
+            t->scale = (t->kernel == STK_K_CHAIN ? t->count : t->units) / h->units;
             t->units = h->units;
             t->parts = h->parts;
+            t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
             t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
             t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
             next++;

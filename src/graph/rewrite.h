@@ -29,8 +29,9 @@ stk_status stk_graph_verify(const stk_graph *g, const char *after, stk_error *er
 
 /* The passes. Each returns a new graph and leaves the old one alone. */
 stk_status stk_pass_simplify(const stk_graph *g, stk_graph **out,
-                             stk_error *err);                                   /* fold, CSE, DCE */
-stk_status stk_pass_contract(const stk_graph *g, stk_graph **out, stk_error *err); /* fma, lerp, ... */
+                             stk_error *err); /* fold, CSE, DCE */
+stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
+                             stk_error *err);                                   /* fma, lerp, ... */
 stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err); /* half types */
 
 #endif

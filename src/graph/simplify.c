@@ -164,7 +164,11 @@ static bool unspread(stk_rewrite *rw, const stk_node *old, const stk_val *in, st
     bool changed = false;
     for (int32_t i = 0; i < old->nin; i++) {
         const stk_node *src = stk_node_of(rw->to, in[i]);
+        double value;
         slim[i] = src->op == STK_OP_BROADCAST ? src->in[0] : in[i];
+        if (stk_g_rank(rw->to, in[i]) > 0 && stk_g_splat(rw->to, in[i], &value) &&
+            fabs(value) < 0x1p53)
+            slim[i] = stk_g_scalar(rw->to, stk_g_dtype(rw->to, in[i]), value);
         changed |= slim[i] != in[i];
     }
     stk_shape s = stk_type_of(rw->to, slim[0])->shape;

@@ -58,8 +58,8 @@ int64_t stk_gemm_units(const void *params)
     return stk_gemm_count(params, stk_gemm_own_cut(params));
 }
 
-/* A part should last 10 us at least, and up to 40 us where that leaves 8 of them: long parts lose less at
- * their edges. 10 us are 1 MFLOP, or 200 KB where there is little to compute. A part that packs b for
+/* A part should last a few times the fork and join around it, and up to 40 us where that leaves 8 of them: long
+ * parts lose less at their edges. 1.2 us are 120 kFLOP, or 24 KB where there is little to compute. A part that packs b for
  * itself needs enough rows to make up for it, and is not one of very many, as each has its own
  * scratch. Constants, not measurements: the cut must not differ between machines. */
 int64_t stk_gemm_grain(const void *params)
@@ -74,10 +74,10 @@ int64_t stk_gemm_grain(const void *params)
     const double flops = 2.0 * width * height * k * (g->dtype == STK_F32 ? 1.0 : 2.0);
     const double bytes = size * (width * height + k * (cut.columns ? width : height));
     const double ns = fmax(fmax(flops / FLOPS_PER_NS, bytes / BYTES_PER_NS), 0.1);
-    const double part_ns = fmin(fmax(ns * (double)count / 8, 10e3), 40e3);
+    const double part_ns = fmin(fmax(ns * (double)count / 8, 1.2e3), 40e3);
     int64_t grain = (int64_t)ceil(part_ns / ns);
     if (!cut.columns && g->tb && g->k > 1) grain = stk_max_i64(grain, 128);
-    if (!cut.columns && g->k * g->n > SMALL_B) grain = stk_max_i64(grain, 64);
+    if (!cut.columns && g->k * g->n > SMALL_B) grain = stk_max_i64(grain, g->n < 64 ? 16 : 64);
     return stk_max_i64(grain, stk_ceil_div(count, MOST_PARTS));
 }
 

@@ -313,7 +313,8 @@ static int64_t grain(const void *params)
 static uint32_t aligned(const void *params)
 {
     const stk_reduce_params *p = params;
-    if (is_split(p)) return 0;
+    if (is_split(p))
+        return p->outer == 1; /* its units are rows of the input; the result is no part's own */
     if (p->inner <= BLOCK) return 3;
     return p->inner % BLOCK ? 0 : 2;
 }

@@ -261,8 +261,26 @@ static stk_val pool(stk_graph *g, stk_op op, stk_val x, const stk_pool_options *
     return stk_g_apply(g, op, 1, &x, &(stk_attrs){.ints = ints, .nints = 4 * axes});
 }
 
+/* b has one number per channel (or one in all): the same for every element of a window. */
+static bool is_per_channel(const stk_graph *g, stk_val b)
+{
+    const stk_shape *s = &stk_type_of(g, b)->shape;
+    return s->rank == 0 || stk_shape_count(s) == s->dim[s->rank - 1];
+}
+
+/* The largest of relu(x + bias) is relu(largest x + bias), to the bit, since both grow with x. Pooling first leaves a
+ * fraction of the elements for bias and activation, forward and backward. */
 stk_val stk_g_max_pool(stk_graph *g, stk_val x, const stk_pool_options *options)
 {
+    if (stk_graph_ok(g) && stk_val_ok(g, x)) {
+        stk_node n = *stk_node_of(g, x);
+        if (n.op == STK_OP_RELU) return stk_g_relu(g, stk_g_max_pool(g, n.in[0], options));
+        for (int side = 0; n.op == STK_OP_ADD && side < 2; side++) {
+            bool same = stk_type_equal(stk_type_of(g, n.in[side]), stk_type_of(g, x));
+            if (same && is_per_channel(g, n.in[!side]) && stk_g_rank(g, x) > 2)
+                return stk_g_add(g, stk_g_max_pool(g, n.in[side], options), n.in[!side]);
+        }
+    }
     return pool(g, STK_OP_MAX_POOL, x, options);
 }
 
