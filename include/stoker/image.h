@@ -16,6 +16,7 @@
 #define STOKER_IMAGE_H
 
 #include "graph.h"
+#include "nn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -89,6 +90,33 @@ STK_API stk_val stk_g_image_rgb_to_hsv(stk_graph *g, stk_val image);
 STK_API stk_val stk_g_image_hsv_to_rgb(stk_graph *g, stk_val image);
 /* Mean 0, variance 1 over each image; flat images are divided by 1/sqrt(elements) instead. */
 STK_API stk_val stk_g_image_standardise(stk_graph *g, stk_val image);
+
+/* ---- at random: each image of a batch draws for itself; options as for the random numbers of nn.h (NULL: the
+ *      defaults) ----------------------------------------------------------------------------------------- */
+STK_API stk_val stk_g_image_random_flip_left_right(stk_graph *g, stk_val image,
+                                                   const stk_random_options *options);
+STK_API stk_val stk_g_image_random_flip_up_down(stk_graph *g, stk_val image,
+                                                const stk_random_options *options);
+STK_API stk_val stk_g_image_random_crop(stk_graph *g, stk_val image, int64_t height, int64_t width,
+                                        const stk_random_options *options);
+STK_API stk_val stk_g_image_random_brightness(stk_graph *g, stk_val image, double delta,
+                                              const stk_random_options *options);
+STK_API stk_val stk_g_image_random_contrast(stk_graph *g, stk_val image, double low, double high,
+                                            const stk_random_options *options);
+STK_API stk_val stk_g_image_random_saturation(stk_graph *g, stk_val image, double low, double high,
+                                              const stk_random_options *options);
+STK_API stk_val stk_g_image_random_hue(stk_graph *g, stk_val image, double delta,
+                                       const stk_random_options *options);
+typedef struct stk_random_affine_options {
+    double rotation;                  /* radians, to either side */
+    double zoom_low, zoom_high;       /* above 1 enlarges */
+    double shift_height, shift_width; /* as parts of the size, to either side */
+    stk_project_options project;
+} stk_random_affine_options;
+STK_API stk_random_affine_options stk_random_affine_options_defaults(void); /* none of it */
+STK_API stk_val stk_g_image_random_affine(stk_graph *g, stk_val image,
+                                          const stk_random_affine_options *affine,
+                                          const stk_random_options *options);
 
 #ifdef __cplusplus
 }

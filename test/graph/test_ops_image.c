@@ -138,6 +138,143 @@ TEST(what_is_no_image_is_refused)
            STK_ERR_DTYPE, "int64");
 }
 
+/* ---- at random -------------------------------------------------------------------------------------- */
+
+static stk_tensor *run_steps(stk_graph *g, stk_val y, int64_t step)
+{
+    stk_error err;
+    stk_program *p = NULL;
+    stk_tensor *t = NULL;
+    stk_g_output(g, "y", y);
+    if (CHECK_OK(stk_program_new(g, NULL, &p, &err))) {
+        stk_program_set_step(p, step);
+        CHECK_OK(stk_program_run(p, 1, &err));
+        CHECK_OK(stk_program_read(p, "y", &t, &err));
+    }
+    stk_program_release(p);
+    stk_graph_release(g);
+    return t;
+}
+
+/* 64 images of 4 x 6, pixel (r, c) of image i has the value 100 i + 10 r + c. */
+static stk_val counted(stk_graph *g)
+{
+    double v[64 * 24];
+    for (int i = 0; i < 64 * 24; i++) v[i] = 100 * (i / 24) + 10 * (i / 6 % 4) + i % 6;
+    return numbers(g, STK_F32, 4, SHAPE(64, 4, 6, 1), v);
+}
+
+TEST(some_images_are_flipped_and_each_run_draws_anew)
+{
+    stk_random_options o = stk_random_options_defaults();
+    int flipped[2] = {0}, other = 0;
+    stk_tensor *t[2];
+    for (int step = 0; step < 2; step++) {
+        stk_graph *g = graph();
+        t[step] = run_steps(g, stk_g_image_random_flip_left_right(g, counted(g), &o), step);
+        for (int i = 0; i < 64; i++) {
+            double first = stk_tensor_at(t[step], 24 * i) - 100 * i;
+            CHECK(first == 0 || first == 5);
+            CHECK_NEAR(stk_tensor_at(t[step], 24 * i + 1) - 100 * i, first == 0 ? 1 : 4, 0);
+            flipped[step] += first == 5;
+        }
+    }
+    for (int i = 0; i < 64; i++)
+        other += stk_tensor_at(t[0], 24 * i) != stk_tensor_at(t[1], 24 * i);
+    CHECK(flipped[0] > 10 && flipped[0] < 54 && flipped[1] > 10 && flipped[1] < 54 && other > 10);
+    stk_tensor_release(t[0]);
+    stk_tensor_release(t[1]);
+}
+
+TEST(random_crops_are_windows_at_every_place)
+{
+    stk_random_options o = stk_random_options_defaults();
+    o.stream = 3; /* used once, for rows and columns */
+    stk_graph *g = graph();
+    stk_tensor *t = run_steps(g, stk_g_image_random_crop(g, counted(g), 3, 4, &o), 0);
+    int rows = 0, columns = 0, together = 0;
+    for (int i = 0; i < 64; i++) {
+        int first = (int)stk_tensor_at(t, 12 * i) - 100 * i, r = first / 10, c = first % 10;
+        CHECK(r >= 0 && r <= 1 && c >= 0 && c <= 2);
+        CHECK_NEAR(stk_tensor_at(t, 12 * i + 11), 100 * i + 10 * (r + 2) + c + 3, 0);
+        rows |= 1 << r;
+        columns |= 1 << c;
+        together |= 1 << (3 * r + c);
+    }
+    CHECK_EQ_I64(rows, 3);
+    CHECK_EQ_I64(columns, 7);
+    CHECK_EQ_I64(together, 63);
+    stk_tensor_release(t);
+    g = graph();
+    stk_val one = numbers(g, STK_U8, 3, SHAPE(2, 2, 1), NUM(1, 2, 3, 4));
+    expect(g, stk_g_image_random_crop(g, one, 2, 2, NULL), STK_U8, 4, NUM(1, 2, 3, 4), 0);
+}
+
+TEST(random_colours_stay_in_their_range)
+{
+    stk_graph *g = graph();
+    stk_val x = stk_g_fill(g, STK_F32, 4, SHAPE(32, 1, 1, 3), 0.5);
+    stk_tensor *t = run_steps(g, stk_g_image_random_brightness(g, x, 0.25, NULL), 0);
+    double low = 1, high = 0;
+    for (int i = 0; i < 96; i++) {
+        low = fmin(low, stk_tensor_at(t, i));
+        high = fmax(high, stk_tensor_at(t, i));
+    }
+    CHECK(low >= 0.25 && low < 0.35 && high <= 0.75 && high > 0.65);
+    stk_tensor_release(t);
+    static const double rgb[] = {0.9, 0.2, 0.1, 0.3, 0.4, 0.8};
+    for (int which = 0; which < 3; which++) {
+        g = graph();
+        x = numbers(g, STK_F32, 3, SHAPE(1, 2, 3), rgb);
+        stk_val y = which == 0   ? stk_g_image_random_contrast(g, x, 1, 1, NULL)
+                    : which == 1 ? stk_g_image_random_saturation(g, x, 1, 1, NULL)
+                                 : stk_g_image_random_hue(g, x, 0, NULL);
+        expect(g, y, STK_F32, 6, rgb, 1e-6);
+    }
+}
+
+TEST(random_affine_without_ranges_changes_nothing)
+{
+    stk_graph *g = graph();
+    double v[64 * 24];
+    for (int i = 0; i < 64 * 24; i++) v[i] = 100 * (i / 24) + 10 * (i / 6 % 4) + i % 6;
+    expect(g, stk_g_image_random_affine(g, counted(g), NULL, NULL), STK_F32, 64 * 24, v, 1e-3);
+    stk_random_affine_options o = stk_random_affine_options_defaults();
+    o.rotation = 0.3;
+    o.zoom_low = 0.5;
+    o.zoom_high = 2;
+    o.shift_height = o.shift_width = 0.2;
+    o.project.fill = STK_FILL_NEAREST;
+    g = graph();
+    stk_tensor *t = run_steps(g, stk_g_image_random_affine(g, counted(g), &o, NULL), 0);
+    int moved = 0;
+    for (int i = 0; i < 64 * 24; i++) {
+        double at = stk_tensor_at(t, i) - 100 * (i / 24);
+        CHECK(at >= -1e-3 && at <= 35.001); /* nothing from another image, nothing from outside */
+        moved += fabs(stk_tensor_at(t, i) - v[i]) > 0.5;
+    }
+    CHECK(moved > 500);
+    stk_tensor_release(t);
+}
+
+TEST(bad_ranges_are_refused)
+{
+    stk_graph *g = graph();
+    stk_val x = stk_g_input(g, "x", STK_F32, 3, SHAPE(3, 2, 3));
+    refuse(g, stk_g_image_random_contrast(g, x, 2, 1, NULL), STK_ERR_RANGE, "from 2 to 1");
+    g = graph();
+    x = stk_g_input(g, "x", STK_F32, 3, SHAPE(3, 2, 3));
+    refuse(g, stk_g_image_random_crop(g, x, 4, 1, NULL), STK_ERR_RANGE, "image of 3 x 2");
+    g = graph();
+    x = stk_g_input(g, "x", STK_F32, 3, SHAPE(3, 2, 3));
+    stk_random_affine_options o = stk_random_affine_options_defaults();
+    o.zoom_low = 0;
+    refuse(g, stk_g_image_random_affine(g, x, &o, NULL), STK_ERR_RANGE, "zoom 0");
+    g = graph();
+    x = stk_g_input(g, "x", STK_F32, 3, SHAPE(3, 2, 3));
+    refuse(g, stk_g_image_random_hue(g, x, -1, NULL), STK_ERR_RANGE, "from 1 to -1");
+}
+
 TEST(any_attributes_are_survived)
 {
     static const stk_op ops[] = {STK_OP_RESIZE, STK_OP_RESIZE_GRAD, STK_OP_PROJECT,
