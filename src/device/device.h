@@ -34,7 +34,7 @@ struct stk_launch {
     int32_t kernel; /* stk_kernel */
     int32_t args;
     const stk_impl *impl;
-    const char *label; /* op name for the trace */
+    const char *label; /* op name for the trace: a literal, or interned there */
     double flops, bytes;
 };
 

@@ -1,6 +1,7 @@
 /* The CPU device: opening, sharing, description, memory, groups of launches, instruction sets. */
 #include "device/launch.h"
 
+#include "base/trace.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/vec/vec.h"
 
@@ -126,6 +127,36 @@ TEST(followers_run_part_by_part)
             for (int64_t u = lo * 3; u < hi * 3; u++) CHECK(r.step[1][u] > 0);
         }
     }
+}
+
+static void count_spans(void *context, const stk_trace_event *event)
+{
+    if (event->kind == STK_TRACE_SPAN && !strcmp(event->name, "traced"))
+        *(int64_t *)context += event->arg;
+}
+
+TEST(groups_leave_a_trace_when_asked)
+{
+    static float y[100];
+    stk_error err;
+    stk_fill_params p = {.count = 100, .item = 4};
+    void *arg[] = {y};
+    stk_launch l[3];
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(launch_prepare(&l[i], launch_device(1), STK_K_FILL, "own", &p, arg, 1, 2));
+        l[i].label = "traced";
+        l[i].follows = i == 1;
+    }
+    int64_t spans = 0;
+    for (int on = 0; on < 2; on++) {
+        if (on) stk_trace_enable(0);
+        CHECK_OK(launch_device(1)->vt->run(launch_device(1), l, 3, &err));
+        stk_trace_disable();
+        stk_trace_drain(count_spans, &spans, NULL);
+        CHECK_EQ_I64(spans, on ? 3 : 0); /* one span of two launches, one of one */
+    }
+    stk_trace_forget();
+    for (int i = 0; i < 3; i++) launch_discard(&l[i]);
 }
 
 TEST(subnormals_are_off_while_running)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/trace.h"
 #include "device/cpu/vec/vec.h"
 
 #include <pthread.h>
@@ -20,6 +21,15 @@ typedef struct group {
     int64_t count;
     int32_t parts, threads;
 } group;
+
+/* Most launches of a small model are one part: no division, no pool. */
+static inline void run_whole(const stk_launch *launch, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const stk_launch *l = &launch[i];
+        if (l->units > 0) l->run(l, 0, l->units * l->scale, 0);
+    }
+}
 
 static inline void run_part(const group *g, int32_t part)
 {
@@ -43,16 +53,19 @@ static void run_share(void *context, int64_t share, int32_t thread)
 
 static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
 {
+    uint64_t start = stk_trace_start();
     group g = {launch, count, launch->parts, launch->threads};
-    if (g.parts < 1) g.parts = 1;
     if (g.threads > cpu->threads) g.threads = cpu->threads;
     if (g.threads > g.parts) g.threads = g.parts;
     if (g.threads > 1)
         stk_pool_run(cpu->pool, run_share, &g, g.threads);
-    else
+    else if (g.parts > 1)
         for (int32_t part = 0; part < g.parts; part++) run_part(&g, part);
+    else
+        run_whole(launch, count);
     for (int64_t i = 0; i < count; i++)
         if (launch[i].impl->finish) launch[i].impl->finish(&launch[i]);
+    stk_trace_span(start, launch->label, (uint32_t)count);
 }
 
 static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err)
