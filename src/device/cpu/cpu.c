@@ -37,7 +37,10 @@ static inline void run_part(const group *g, int32_t part)
         const stk_launch *l = &g->launch[i];
         int64_t lo, hi;
         stk_part_range(l->units, g->parts, part, &lo, &hi);
-        if (lo < hi) l->run(l, lo * l->scale, hi * l->scale, part);
+        if (lo >= hi) continue;
+        uint64_t start = stk_trace_start();
+        l->run(l, lo * l->scale, hi * l->scale, part);
+        stk_trace_span(start, l->label, (uint32_t)part);
     }
 }
 
