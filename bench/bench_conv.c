@@ -176,20 +176,19 @@ static void bench_pool(stk_device *device, int threads)
                          .stride = {1, 2, 2},
                          .dtype = STK_F32};
     int64_t x = 32 * 62 * 62 * 32, y = 32 * 31 * 31 * 32;
-    float *ax = numbers(x), *bx = numbers(x), *ay = numbers(y);
+    float *ax = numbers(x), *ay = numbers(y);
+    uint8_t *which = stk_alloc_pages((size_t)y);
     const char *name = "pool 62x62x32";
-    double flops = (double)x;
-    each_impl(device, name, STK_K_MAX_POOL, &p, (void *[]){ax, ay}, 2, flops, 4.0 * (double)(x + y),
+    double flops = (double)x, bytes = 4.0 * (double)(x + y);
+    each_impl(device, name, STK_K_MAX_POOL, &p, (void *[]){ax, ay, which}, 3, flops, bytes,
               threads);
-    each_impl(device, name, STK_K_MAX_POOL_GRAD, &p, (void *[]){ax, ay, bx}, 3, flops,
-              4.0 * (double)(2 * x + y), threads);
-    each_impl(device, name, STK_K_AVG_POOL, &p, (void *[]){ax, ay}, 2, flops, 4.0 * (double)(x + y),
+    each_impl(device, name, STK_K_MAX_POOL_GRAD, &p, (void *[]){which, ay, ax}, 3, flops, bytes,
               threads);
-    each_impl(device, name, STK_K_AVG_POOL_GRAD, &p, (void *[]){ay, bx}, 2, flops,
-              4.0 * (double)(x + y), threads);
+    each_impl(device, name, STK_K_AVG_POOL, &p, (void *[]){ax, ay}, 2, flops, bytes, threads);
+    each_impl(device, name, STK_K_AVG_POOL_GRAD, &p, (void *[]){ay, ax}, 2, flops, bytes, threads);
     stk_free_pages(ax, (size_t)x * sizeof *ax);
-    stk_free_pages(bx, (size_t)x * sizeof *bx);
     stk_free_pages(ay, (size_t)y * sizeof *ay);
+    stk_free_pages(which, (size_t)y);
 }
 
 static void measure_peak(void)

@@ -249,6 +249,7 @@ typedef struct stk_pool_options {
 } stk_pool_options;
 STK_API stk_pool_options stk_pool_options_defaults(void); /* windows of 2, valid */
 
+/* Taken before a relu or a bias that x comes from: the same numbers for less work. */
 STK_API stk_val stk_g_max_pool(stk_graph *g, stk_val x, const stk_pool_options *options);
 STK_API stk_val stk_g_avg_pool(stk_graph *g, stk_val x, const stk_pool_options *options);
 /* Over all pixels: [batch, channels], or with sizes of 1 between when kept. */

@@ -5,6 +5,7 @@
 #ifndef STK_DEVICE_KERNELS_CONV_H
 #define STK_DEVICE_KERNELS_CONV_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* x[n, in.., ic] * w[kernel.., ic/groups, oc] -> y[n, out.., oc]; the two backward kernels describe the
@@ -19,11 +20,21 @@ typedef struct stk_conv {
 } stk_conv;
 
 /* x[n, in.., c] -> y[n, out.., c]. Elements outside the image take no part: they are no maximum and are
- * not counted in an average. */
+ * not counted in an average.
+ *
+ * Maxima are remembered as numbers of taps: which element of its window (row-major, the part outside the image
+ * counted too) each one came from. Of equal ones the first, and a NaN is larger than everything. One byte each, or an
+ * int32 where windows have more than 256 elements. */
 typedef struct stk_pool_params {
     int64_t n, c;
     int64_t in[3], out[3], window[3], stride[3], low[3];
-    int64_t dtype;
+    int64_t dtype; /* of x and y */
 } stk_pool_params;
+
+static inline bool stk_pool_wide(const int64_t window[3])
+{
+    return window[0] > 256 || window[1] > 256 || window[2] > 256 ||
+           window[0] * window[1] * window[2] > 256;
+}
 
 #endif

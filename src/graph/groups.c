@@ -104,7 +104,6 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
             t->units = h->units;
             t->parts = h->parts;
             t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
-            t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
             t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
             next++;
         }

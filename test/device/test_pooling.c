@@ -25,6 +25,7 @@ static const pool_case cases[] = {
     {"1-d", 4, 7, {1, 1, 13}, {1, 1, 2}, {1, 1, 2}, {0}, {0, 0, 1}},
     {"3-d", 2, 4, {4, 5, 6}, {2, 2, 2}, {2, 2, 2}, {0}, {0, 1, 0}},
     {"3-d 3x3x3", 1, 4, {5, 5, 5}, {3, 3, 3}, {1, 2, 2}, {1, 1, 1}, {1, 1, 1}},
+    {"more than 256 taps", 2, 9, {1, 40, 36}, {1, 17, 18}, {1, 9, 18}, {0, 3, 0}, {0}},
     {"whole image", 2, 6, {1, 3, 3}, {1, 3, 3}, {1, 1, 1}, {0}, {0}},
     {"one", 1, 1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}, {0}},
     {"empty batch", 0, 4, {1, 4, 4}, {1, 2, 2}, {1, 2, 2}, {0}, {0}},
@@ -45,68 +46,108 @@ static stk_pool_params problem(const pool_case *k)
     return p;
 }
 
-/* Elements of the arrays of a kernel id, output last; how many arrays. */
-static int sizes(const stk_pool_params *p, stk_kernel kernel, int64_t out[3])
+static int64_t x_count(const stk_pool_params *p)
 {
-    int64_t x = p->n * p->in[0] * p->in[1] * p->in[2] * p->c;
-    int64_t y = p->n * p->out[0] * p->out[1] * p->out[2] * p->c;
-    bool back = kernel == STK_K_MAX_POOL_GRAD || kernel == STK_K_AVG_POOL_GRAD;
-    bool three = kernel == STK_K_MAX_POOL_GRAD || kernel == STK_K_MAX_POOL_PICK;
-    out[0] = kernel == STK_K_AVG_POOL_GRAD ? y : x;
-    out[1] = kernel == STK_K_MAX_POOL_GRAD ? y : kernel == STK_K_MAX_POOL_PICK ? x : back ? x : y;
-    out[2] = back ? x : y;
-    return three ? 3 : 2;
+    return p->n * p->in[0] * p->in[1] * p->in[2] * p->c;
 }
-
-static float *run_once(stk_kernel kernel, const char *name, const stk_pool_params *p, float *a,
-                       float *b, int64_t n, int32_t parts)
+static int64_t y_count(const stk_pool_params *p)
 {
-    int64_t all[3];
-    float *out = stk_malloc((size_t)n * sizeof *out);
-    memset(out, 0xff, (size_t)n * sizeof *out);
-    void *three[] = {a, b, out}, *two[] = {a, out};
-    int arrays = sizes(p, kernel, all);
-    run_problem(kernel, name, p, arrays == 3 ? three : two, arrays, parts, parts % 2 == 0);
-    return out;
+    return p->n * p->out[0] * p->out[1] * p->out[2] * p->c;
+}
+static int64_t which_bytes(const stk_pool_params *p)
+{
+    return y_count(p) * (stk_pool_wide(p->window) ? 4 : 1);
 }
 
 /* Few different values, so that most windows have ties, and now and then a NaN. */
 static void fill_ties(float *x, int64_t n, bool nan)
 {
-    uint32_t seed = 11;
+    uint64_t seed = 11;
     for (int64_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        x[i] = (float)(seed >> 28 & 3) - 1;
-        if (nan && (seed >> 20 & 15) == 0) x[i] = NAN;
+        uint64_t r = launch_random(&seed);
+        x[i] = (float)(r >> 28 & 3) - 1;
+        if (nan && (r >> 20 & 15) == 0) x[i] = NAN;
     }
 }
 
-static void compare(const pool_case *k, stk_kernel kernel, int inputs)
+/* All arrays of one case, exact in size so that a sanitizer sees reads behind the end. */
+typedef struct arrays {
+    float *x, *y;
+    uint8_t *which;
+} arrays;
+
+static arrays make(const stk_pool_params *p)
+{
+    arrays a = {stk_malloc((size_t)x_count(p) * 4), stk_malloc((size_t)y_count(p) * 4),
+                stk_malloc((size_t)which_bytes(p))};
+    memset(a.x, 0xff, (size_t)x_count(p) * 4); /* NaN: what is not written shows */
+    memset(a.y, 0xff, (size_t)y_count(p) * 4);
+    memset(a.which, 0xff, (size_t)which_bytes(p));
+    return a;
+}
+
+static void release(arrays *a)
+{
+    stk_free(a->x);
+    stk_free(a->y);
+    stk_free(a->which);
+}
+
+static void run_once(stk_kernel kernel, const char *name, const stk_pool_params *p, arrays *a,
+                     int32_t parts)
+{
+    void *max[] = {a->x, a->y, a->which}, *grad[] = {a->which, a->y, a->x},
+         *pick[] = {a->which, a->x, a->y};
+    void *avg[] = {a->x, a->y}, *spread[] = {a->y, a->x};
+    bool average = kernel == STK_K_AVG_POOL || kernel == STK_K_AVG_POOL_GRAD;
+    void **arg = kernel == STK_K_MAX_POOL        ? max
+                 : kernel == STK_K_MAX_POOL_GRAD ? grad
+                 : kernel == STK_K_MAX_POOL_PICK ? pick
+                 : kernel == STK_K_AVG_POOL      ? avg
+                                                 : spread;
+    run_problem(kernel, name, p, arg, average ? 2 : 3, parts, parts % 2 == 0);
+}
+
+/* Inputs of a kernel; its outputs stay NaN. */
+static arrays inputs_of(const stk_pool_params *p, stk_kernel kernel, int kind)
+{
+    arrays a = make(p);
+    fill_uniform(a.x, x_count(p), 6);
+    if (kind) fill_ties(a.x, x_count(p), kind == 2);
+    if (kernel == STK_K_MAX_POOL_GRAD || kernel == STK_K_MAX_POOL_PICK)
+        run_once(STK_K_MAX_POOL, "ref", p, &a, 1);
+    if (kernel == STK_K_MAX_POOL_PICK)
+        memset(a.y, 0xff, (size_t)y_count(p) * 4);
+    else if (kernel == STK_K_MAX_POOL_GRAD || kernel == STK_K_AVG_POOL_GRAD) {
+        fill_uniform(a.y, y_count(p), 5);
+        memset(a.x, 0xff, (size_t)x_count(p) * 4);
+    }
+    return a;
+}
+
+static void compare(const pool_case *k, stk_kernel kernel, int kind)
 {
     stk_pool_params p = problem(k);
-    int64_t n[3];
-    sizes(&p, kernel, n);
-    float *a = stk_malloc((size_t)n[0] * sizeof *a), *b = stk_malloc((size_t)n[1] * sizeof *b);
-    fill_uniform(b, n[1], 5);
-    if (inputs == 0)
-        fill_uniform(a, n[0], 6);
-    else
-        fill_ties(a, n[0], inputs == 2);
-    float *expected = run_once(kernel, "ref", &p, a, b, n[2], 1), *first = NULL;
+    arrays want = inputs_of(&p, kernel, kind), first = {0};
+    run_once(kernel, "ref", &p, &want, 1);
     for (int32_t parts = 1; parts <= (k->n ? k->n : 1); parts++) {
-        float *got = run_once(kernel, "vec", &p, a, b, n[2], parts);
-        if (!CHECK_NEAR_F32(got, expected, n[2], 1e-6, 1e-6))
-            printf("    case '%s', %s, inputs %d\n", k->name, stk_kernel_name(kernel), inputs);
-        if (first)
-            CHECK(!memcmp(first, got, (size_t)n[2] * sizeof *got));
-        else
+        arrays got = inputs_of(&p, kernel, kind);
+        run_once(kernel, "vec", &p, &got, parts);
+        bool good = CHECK_NEAR_F32(got.x, want.x, x_count(&p), 1e-6, 1e-6);
+        good &= CHECK_NEAR_F32(got.y, want.y, y_count(&p), 1e-6, 1e-6);
+        if (kernel == STK_K_MAX_POOL)
+            good &= CHECK(!memcmp(got.which, want.which, (size_t)which_bytes(&p)));
+        if (!good) printf("    case '%s', %s, inputs %d\n", k->name, stk_kernel_name(kernel), kind);
+        if (!first.x) {
             first = got;
-        if (first != got) stk_free(got);
+            continue;
+        }
+        CHECK(!memcmp(first.x, got.x, (size_t)x_count(&p) * 4));
+        CHECK(!memcmp(first.y, got.y, (size_t)y_count(&p) * 4));
+        release(&got);
     }
-    stk_free(first);
-    stk_free(expected);
-    stk_free(a);
-    stk_free(b);
+    release(&first);
+    release(&want);
 }
 
 TEST(kernels_agree_with_ref)
@@ -114,7 +155,7 @@ TEST(kernels_agree_with_ref)
     EACH_ISA
     for (int i = 0; i < KERNELS; i++)
         for (int k = 0; k < CASES; k++)
-            for (int inputs = 0; inputs < 3; inputs++) compare(&cases[k], kernels[i], inputs);
+            for (int kind = 0; kind < 3; kind++) compare(&cases[k], kernels[i], kind);
 }
 
 TEST(padding_is_no_maximum_and_not_counted)
@@ -122,17 +163,18 @@ TEST(padding_is_no_maximum_and_not_counted)
     stk_pool_params p = {.n = 1,
                          .c = 1,
                          .in = {1, 1, 2},
-                         .out = {1, 1, 2},
+                         .out = {1, 1, 3},
                          .window = {1, 1, 2},
                          .stride = {1, 1, 1},
+                         .low = {0, 0, 1},
                          .dtype = STK_F32};
-    float x[2] = {-4, -2}, y[2];
-    run_problem(STK_K_MAX_POOL, "vec", &p, (void *[]){x, y}, 2, 1, false);
-    CHECK_NEAR(y[0], -2, 0);
-    CHECK_NEAR(y[1], -2, 0);
+    float x[2] = {-4, -2}, y[3], max[3] = {-4, -2, -2}, avg[3] = {-4, -3, -2};
+    uint8_t which[3];
+    run_problem(STK_K_MAX_POOL, "vec", &p, (void *[]){x, y, which}, 3, 1, false);
+    CHECK_NEAR_F32(y, max, 3, 0, 0);
+    CHECK(which[0] == 1 && which[1] == 1 && which[2] == 0);
     run_problem(STK_K_AVG_POOL, "vec", &p, (void *[]){x, y}, 2, 1, false);
-    CHECK_NEAR(y[0], -3, 0);
-    CHECK_NEAR(y[1], -2, 0);
+    CHECK_NEAR_F32(y, avg, 3, 0, 0);
 }
 
 TEST(ties_go_to_the_first)
@@ -144,8 +186,10 @@ TEST(ties_go_to_the_first)
                          .window = {1, 2, 2},
                          .stride = {1, 2, 2},
                          .dtype = STK_F32};
-    float x[4] = {1, 7, 7, 7}, dy[1] = {3}, dx[4], expected[4] = {0, 3, 0, 0};
-    run_problem(STK_K_MAX_POOL_GRAD, "vec", &p, (void *[]){x, dy, dx}, 3, 1, false);
+    float x[4] = {1, 7, 7, 7}, y[1], dy[1] = {3}, dx[4], expected[4] = {0, 3, 0, 0};
+    uint8_t which[1];
+    run_problem(STK_K_MAX_POOL, "vec", &p, (void *[]){x, y, which}, 3, 1, false);
+    run_problem(STK_K_MAX_POOL_GRAD, "vec", &p, (void *[]){which, dy, dx}, 3, 1, false);
     CHECK_NEAR_F32(dx, expected, 4, 0, 0);
 }
 

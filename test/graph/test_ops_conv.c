@@ -148,6 +148,17 @@ static stk_val build_network(stk_graph *g, const stk_val *in, stk_dtype real)
     return stk_g_tanh(g, stk_g_matmul(g, y, in[3]));
 }
 
+/* Pooling is taken before relu and bias: the same values and gradients as behind them. */
+static stk_val build_max_early(stk_graph *g, const stk_val *in, stk_dtype real)
+{
+    (void)real;
+    stk_val late = stk_g_relu(g, stk_g_add(g, in[1], stk_g_relu(g, in[0])));
+    stk_val even = stk_g_max_pool(g, late, NULL);
+    stk_pool_options o = window(2, 2, STK_PADDING_VALID);
+    stk_val odd = stk_g_max_pool(g, stk_g_mul(g, late, late), &o);
+    return stk_g_add(g, stk_g_mul(g, even, even), odd);
+}
+
 #define X(...)                                                                                     \
     {                                                                                              \
         STK_F32, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}, -1, \
@@ -190,6 +201,7 @@ static const op_case cases[] = {
     {.name = "max pool 1-d", .build = build_max_same, .nin = 1, .in = {X(2, 7, 4)}, .grad2 = 1},
     {.name = "max pool 3-d", .build = build_max, .nin = 1, .in = {X(2, 4, 5, 6, 3)}, .grad2 = 1},
     {.name = "max pool empty batch", .build = build_max, .nin = 1, .in = {X(0, 4, 4, 3)}},
+    {.name = "max pool before relu and bias", .build = build_max_early, .nin = 2, .in = {X(2, 4, 6, 8), X(8)}},
     {.name = "avg pool same", .build = build_avg_same, .nin = 1, .in = {X(2, 7, 6, 4)}, .grad2 = 1},
     {.name = "avg pool explicit", .build = build_avg_explicit, .nin = 1, .in = {X(2, 5, 6, 3)}, .grad2 = 1},
     {.name = "avg pool 3-d", .build = build_avg_same, .nin = 1, .in = {X(2, 4, 5, 3, 9)}, .grad2 = 1},
@@ -241,6 +253,24 @@ TEST(output_sizes_are_those_of_keras)
     CHECK_SHAPE(g, stk_g_conv_transpose(g, x, t, &o), 2, 14, 16, 4);
     CHECK_SHAPE(g, stk_g_global_avg_pool(g, x, true), 2, 1, 1, 3);
     CHECK_SHAPE(g, stk_g_max_pool(g, x, NULL), 2, 3, 4, 3);
+    stk_graph_release(g);
+}
+
+TEST(pooling_goes_before_relu_and_bias)
+{
+    stk_graph *g = NULL;
+    stk_error err;
+    char *text = NULL;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = input(g, "x", 4, (int64_t[]){1, 4, 4, 3}), b = input(g, "b", 1, (int64_t[]){3});
+    stk_val y = stk_g_max_pool(g, stk_g_relu(g, stk_g_add(g, x, b)), NULL);
+    CHECK_SHAPE(g, y, 1, 2, 2, 3);
+    stk_g_output(g, "y", y);
+    CHECK_OK(stk_graph_dump(g, &text, &err));
+    const char *pool = strstr(text, "max_pool"), *last = NULL;
+    for (const char *at = text; (at = strstr(at, "relu")); at++) last = at;
+    CHECK(pool && last && pool < last);
+    stk_text_free(text);
     stk_graph_release(g);
 }
 

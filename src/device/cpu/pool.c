@@ -8,9 +8,13 @@
 static int64_t pixels(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
 static int64_t images(const void *params) { return ((const stk_pool_params *)params)->n; }
 
-/* Elements of one image on either side. */
+/* Elements of one image on either side, and bytes of the numbers of its maxima. */
 static int64_t x_size(const stk_pool_params *p) { return pixels(p->in) * p->c; }
 static int64_t y_size(const stk_pool_params *p) { return pixels(p->out) * p->c; }
+static int64_t which_size(const stk_pool_params *p)
+{
+    return y_size(p) * (stk_pool_wide(p->window) ? 4 : 1);
+}
 
 static uint32_t aligned_2(const void *params)
 {
@@ -38,27 +42,31 @@ static void vec_max_pool(const stk_launch *l, int64_t lo, int64_t hi, int part)
     const stk_pool_params *p = l->params;
     const float *x = l->arg[0];
     float *y = l->arg[1];
-    for (int64_t i = lo; i < hi; i++) vec()->max(p, x + i * x_size(p), y + i * y_size(p));
+    char *which = l->arg[2];
+    for (int64_t i = lo; i < hi; i++)
+        vec()->max(p, x + i * x_size(p), y + i * y_size(p), which + i * which_size(p));
 }
 
 static void vec_max_pool_grad(const stk_launch *l, int64_t lo, int64_t hi, int part)
 {
     (void)part;
     const stk_pool_params *p = l->params;
-    const float *x = l->arg[0], *dy = l->arg[1];
+    const char *which = l->arg[0];
+    const float *dy = l->arg[1];
     float *dx = l->arg[2];
     for (int64_t i = lo; i < hi; i++)
-        vec()->max_grad(p, x + i * x_size(p), dy + i * y_size(p), dx + i * x_size(p));
+        vec()->max_grad(p, which + i * which_size(p), dy + i * y_size(p), dx + i * x_size(p));
 }
 
 static void vec_max_pool_pick(const stk_launch *l, int64_t lo, int64_t hi, int part)
 {
     (void)part;
     const stk_pool_params *p = l->params;
-    const float *x = l->arg[0], *v = l->arg[1];
+    const char *which = l->arg[0];
+    const float *v = l->arg[1];
     float *y = l->arg[2];
     for (int64_t i = lo; i < hi; i++)
-        vec()->max_pick(p, x + i * x_size(p), v + i * x_size(p), y + i * y_size(p));
+        vec()->max_pick(p, which + i * which_size(p), v + i * x_size(p), y + i * y_size(p));
 }
 
 static void vec_avg_pool(const stk_launch *l, int64_t lo, int64_t hi, int part)
@@ -100,6 +108,44 @@ static void put(const stk_pool_params *p, void *array, int64_t i, double value)
         ((float *)array)[i] = (float)value;
 }
 
+static stk_dtype which_dtype(const stk_pool_params *p)
+{
+    return stk_pool_wide(p->window) ? STK_I32 : STK_U8;
+}
+
+static int64_t which_at(const stk_pool_params *p, const void *which, int64_t i)
+{
+    stk_dtype d = which_dtype(p);
+    return stk_load_i64(d, (const char *)which + i * stk_dtype_size(d));
+}
+
+/* A walk over the elements of one window of one channel that lie inside the image. */
+typedef struct walk {
+    int64_t origin[3];    /* of the window; may be outside */
+    int64_t element;      /* of x */
+    int64_t number, taps; /* in the whole window */
+} walk;
+
+static void start(const stk_pool_params *p, int64_t flat, walk *w)
+{
+    int64_t out[3] = {flat / p->out[2] / p->out[1], flat / p->out[2] % p->out[1], flat % p->out[2]};
+    *w = (walk){.number = -1, .taps = pixels(p->window)};
+    for (int i = 0; i < 3; i++) w->origin[i] = out[i] * p->stride[i] - p->low[i];
+}
+
+static bool step(const stk_pool_params *p, int64_t n, int64_t c, walk *w)
+{
+    while (++w->number < w->taps) {
+        int64_t z = w->origin[0] + w->number / p->window[2] / p->window[1];
+        int64_t y = w->origin[1] + w->number / p->window[2] % p->window[1];
+        int64_t x = w->origin[2] + w->number % p->window[2];
+        if (z < 0 || z >= p->in[0] || y < 0 || y >= p->in[1] || x < 0 || x >= p->in[2]) continue;
+        w->element = (((n * p->in[0] + z) * p->in[1] + y) * p->in[2] + x) * p->c + c;
+        return true;
+    }
+    return false;
+}
+
 typedef enum pool_kind {
     MAX_POOL,
     MAX_POOL_GRAD,
@@ -108,71 +154,65 @@ typedef enum pool_kind {
     AVG_POOL_GRAD
 } pool_kind;
 
-/* What a window knows: its first maximum in a, the sum of a, how many elements lie inside. */
-typedef struct window {
-    int64_t from[3], to[3], first, count;
-    double best, sum;
-} window;
-
-static int64_t element(const stk_pool_params *p, int64_t n, int64_t z, int64_t y, int64_t x,
-                       int64_t c)
+static void ref_max(const stk_pool_params *p, void **arg, int64_t n, int64_t i)
 {
-    return (((n * p->in[0] + z) * p->in[1] + y) * p->in[2] + x) * p->c + c;
-}
-
-static void look(const stk_pool_params *p, const void *a, int64_t n, int64_t flat, int64_t c,
-                 window *w)
-{
-    int64_t out[3] = {flat / p->out[2] / p->out[1], flat / p->out[2] % p->out[1], flat % p->out[2]};
-    *w = (window){.first = -1};
-    for (int i = 0; i < 3; i++) {
-        int64_t from = out[i] * p->stride[i] - p->low[i], to = from + p->window[i];
-        w->from[i] = from < 0 ? 0 : from;
-        w->to[i] = to > p->in[i] ? p->in[i] : to;
+    walk w;
+    bool any = false;
+    double best = 0;
+    int64_t number = 0, e = n * y_size(p) + i;
+    for (start(p, i / p->c, &w); step(p, n, i % p->c, &w); any = true) {
+        double v = at(p, arg[0], w.element);
+        if (any && !(v > best) && !(isnan(v) && !isnan(best))) continue;
+        best = v;
+        number = w.number;
     }
-    for (int64_t z = w->from[0]; z < w->to[0]; z++)
-        for (int64_t y = w->from[1]; y < w->to[1]; y++)
-            for (int64_t x = w->from[2]; x < w->to[2]; x++) {
-                int64_t e = element(p, n, z, y, x, c);
-                double v = a ? at(p, a, e) : 0;
-                if (w->first < 0 || v > w->best || (isnan(v) && !isnan(w->best)))
-                    w->first = e, w->best = v;
-                w->sum += v;
-                w->count++;
-            }
+    put(p, arg[1], e, best);
+    stk_store_i64(which_dtype(p), (char *)arg[2] + e * stk_dtype_size(which_dtype(p)), number);
 }
 
-static void spread(const stk_pool_params *p, void *dx, int64_t n, int64_t c, const window *w,
-                   double share)
+static void ref_avg(const stk_pool_params *p, void **arg, int64_t n, int64_t i, bool back)
 {
-    for (int64_t z = w->from[0]; z < w->to[0]; z++)
-        for (int64_t y = w->from[1]; y < w->to[1]; y++)
-            for (int64_t x = w->from[2]; x < w->to[2]; x++) {
-                int64_t e = element(p, n, z, y, x, c);
-                put(p, dx, e, at(p, dx, e) + share);
-            }
+    walk w;
+    double sum = 0, count = 0;
+    int64_t e = n * y_size(p) + i;
+    for (start(p, i / p->c, &w); step(p, n, i % p->c, &w); count++)
+        if (!back) sum += at(p, arg[0], w.element);
+    if (!back) {
+        put(p, arg[1], e, sum / count);
+        return;
+    }
+    for (start(p, i / p->c, &w); step(p, n, i % p->c, &w);)
+        put(p, arg[1], w.element, at(p, arg[1], w.element) + at(p, arg[0], e) / count);
+}
+
+static void ref_which(const stk_pool_params *p, void **arg, int64_t n, int64_t i, bool back)
+{
+    walk w;
+    int64_t e = n * y_size(p) + i, number = which_at(p, arg[0], e);
+    for (start(p, i / p->c, &w); step(p, n, i % p->c, &w);) {
+        if (w.number != number) continue;
+        if (back)
+            put(p, arg[2], w.element, at(p, arg[2], w.element) + at(p, arg[1], e));
+        else
+            put(p, arg[2], e, at(p, arg[1], w.element));
+    }
 }
 
 static void ref(const stk_launch *l, int64_t lo, int64_t hi, pool_kind kind)
 {
     const stk_pool_params *p = l->params;
     void **arg = l->arg;
-    bool back = kind == MAX_POOL_GRAD || kind == AVG_POOL_GRAD;
-    void *out = arg[kind == MAX_POOL || kind == AVG_POOL || kind == AVG_POOL_GRAD ? 1 : 2];
     for (int64_t n = lo; n < hi; n++) {
-        if (back)
-            for (int64_t e = n * x_size(p); e < (n + 1) * x_size(p); e++) put(p, out, e, 0);
+        if (kind == MAX_POOL_GRAD || kind == AVG_POOL_GRAD) /* gradients add to zeros */
+            for (int64_t e = n * x_size(p); e < (n + 1) * x_size(p); e++)
+                put(p, arg[kind == MAX_POOL_GRAD ? 2 : 1], e, 0);
         for (int64_t i = 0; i < y_size(p); i++) {
-            window w;
-            int64_t e = n * y_size(p) + i, c = i % p->c;
-            look(p, kind == AVG_POOL_GRAD ? NULL : arg[0], n, i / p->c, c, &w);
-            switch (kind) {
-            case MAX_POOL: put(p, out, e, w.best); break;
-            case MAX_POOL_GRAD: put(p, out, w.first, at(p, out, w.first) + at(p, arg[1], e)); break;
-            case MAX_POOL_PICK: put(p, out, e, at(p, arg[1], w.first)); break;
-            case AVG_POOL: put(p, out, e, w.sum / (double)w.count); break;
-            case AVG_POOL_GRAD: spread(p, out, n, c, &w, at(p, arg[0], e) / (double)w.count); break;
-            }
+            if (kind == MAX_POOL)
+                ref_max(p, arg, n, i);
+            else if (kind == AVG_POOL || kind == AVG_POOL_GRAD)
+                ref_avg(p, arg, n, i, kind == AVG_POOL_GRAD);
+            else
+                ref_which(p, arg, n, i, kind == MAX_POOL_GRAD);
         }
     }
 }
@@ -197,7 +237,7 @@ static void ref(const stk_launch *l, int64_t lo, int64_t hi, pool_kind kind)
                                           .units = images,                                         \
                                           .aligned = aligned_##args,                               \
                                           .run = ref_##id};
-POOL(max_pool, MAX_POOL, 2)
+POOL(max_pool, MAX_POOL, 3)
 POOL(max_pool_grad, MAX_POOL_GRAD, 3)
 POOL(max_pool_pick, MAX_POOL_PICK, 3)
 POOL(avg_pool, AVG_POOL, 2)

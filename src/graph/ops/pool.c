@@ -1,12 +1,13 @@
 /* Pooling over 1, 2 or 3 spatial axes, channels last: the largest or the mean of each window.
  *
- * Attributes, with r spatial axes: window[r] stride[r] low[r] high[r]; avg_pool_grad adds the sizes of the image. What
+ * Attributes, with r spatial axes: window[r] stride[r] low[r] high[r]; the gradients add the sizes of the image. What
  * lies outside the image is never a maximum and is not counted in a mean.
  *
- *     max_pool(x) -> y     max_pool_grad(x, dy) -> dx     max_pool_pick(x, v) -> v at the maxima of x
- *     avg_pool(x) -> y     avg_pool_grad(dy) -> dx
+ *     max_pool(x) -> y, which     max_pool_grad(which, dy) -> dx     max_pool_pick(which, v) -> v at the maxima
+ *     avg_pool(x) -> y            avg_pool_grad(dy) -> dx
  *
- * The gradient of max_pool_grad in dy is max_pool_pick, and the other way round, so any order exists. */
+ * `which` numbers the element of its window that was the maximum, so that x need not be kept for the gradient. The
+ * gradient of max_pool_grad is max_pool_pick, and the other way round, so any order exists. */
 #include "graph/op.h"
 
 #include <string.h>
@@ -28,12 +29,19 @@ static stk_shape shape_of(const stk_graph *g, stk_val v) { return stk_type_of(g,
 
 /* ---- shape rules --------------------------------------------------------------------------------------- */
 
-static stk_status check_attrs(stk_infer *c, bool image, pool_attrs *a)
+static stk_dtype which_dtype(const pool_attrs *a)
+{
+    int64_t window[3] = {1, 1, 1};
+    memcpy(window, a->window, (size_t)a->axes * sizeof *window);
+    return stk_pool_wide(window) ? STK_I32 : STK_U8;
+}
+
+/* `value` is the input that holds numbers, `image` says that the sizes of the image follow. */
+static stk_status check_attrs(stk_infer *c, int value, bool image, pool_attrs *a)
 {
     int32_t axes = c->in[0]->shape.rank - 2;
-    if (!stk_dtype_is_float(c->in[0]->dtype) ||
-        (c->node->nin > 1 && c->in[1]->dtype != c->in[0]->dtype))
-        return stk_infer_fail(c, STK_ERR_DTYPE, "needs one float dtype; cast first");
+    if (!stk_dtype_is_float(c->in[value]->dtype))
+        return stk_infer_fail(c, STK_ERR_DTYPE, "needs a float dtype; cast first");
     if (axes < 1 || axes > 3)
         return stk_infer_fail(c, STK_ERR_SHAPE,
                               "needs [batch, 1 to 3 sizes, channels], such as [n,h,w,c]");
@@ -54,6 +62,11 @@ static stk_status check_attrs(stk_infer *c, bool image, pool_attrs *a)
                                   i + 1, (long long)a->window[i], (long long)a->stride[i],
                                   (long long)a->low[i], (long long)a->high[i]);
     }
+    if (value == 1 && c->in[0]->dtype != which_dtype(a))
+        return stk_infer_fail(
+            c, STK_ERR_DTYPE,
+            "the first input is the second result of max_pool: %s for this window",
+            stk_dtype_name(which_dtype(a)));
     return STK_OK;
 }
 
@@ -76,51 +89,68 @@ static stk_status pooled(stk_infer *c, const pool_attrs *a, const stk_shape *x, 
     return STK_OK;
 }
 
-static stk_status infer_pool(stk_infer *c)
+static stk_status infer_avg_pool(stk_infer *c)
 {
     pool_attrs a;
-    STK_TRY(check_attrs(c, false, &a));
+    STK_TRY(check_attrs(c, 0, false, &a));
     c->out->dtype = c->in[0]->dtype;
     STK_TRY(pooled(c, &a, &c->in[0]->shape, &c->out->shape));
     return stk_shape_check(stk_op_name((stk_op)c->node->op), c->out->shape.rank, c->out->shape.dim,
                            stk_dtype_size(c->out->dtype), c->err);
 }
 
-static stk_status infer_max_pool_grad(stk_infer *c)
+static stk_status infer_max_pool(stk_infer *c)
 {
-    pool_attrs a;
-    stk_shape y;
-    STK_TRY(check_attrs(c, false, &a));
-    STK_TRY(pooled(c, &a, &c->in[0]->shape, &y));
-    if (!stk_shape_equal(&y, &c->in[1]->shape))
-        return stk_infer_fail(c, STK_ERR_SHAPE,
-                              "pooling gives %s, so the gradient must have that shape",
-                              STK_SHAPE_TEXT(&y));
-    *c->out = *c->in[0];
+    STK_TRY(infer_avg_pool(c));
+    pool_attrs a = attrs_of(c->node, c->in[0]->shape.rank - 2);
+    c->out[1] = (stk_type){which_dtype(&a), c->out->shape};
     return STK_OK;
 }
 
-static stk_status infer_max_pool_pick(stk_infer *c)
+/* The image that a gradient of shape dy belongs to. */
+static stk_status infer_image(stk_infer *c, const pool_attrs *a, const stk_type *dy)
 {
-    STK_TRY(infer_pool(c));
-    if (!stk_shape_equal(&c->in[0]->shape, &c->in[1]->shape))
-        return stk_infer_fail(c, STK_ERR_SHAPE, "both inputs need the same shape");
+    stk_shape x = dy->shape, y;
+    memcpy(x.dim + 1, a->image, (size_t)a->axes * sizeof *a->image);
+    STK_TRY(stk_shape_check(stk_op_name((stk_op)c->node->op), x.rank, x.dim,
+                            stk_dtype_size(dy->dtype), c->err));
+    STK_TRY(pooled(c, a, &x, &y));
+    if (!stk_shape_equal(&y, &dy->shape))
+        return stk_infer_fail(c, STK_ERR_SHAPE, "pooling an image %s gives %s, not this gradient",
+                              STK_SHAPE_TEXT(&x), STK_SHAPE_TEXT(&y));
+    *c->out = (stk_type){dy->dtype, x};
     return STK_OK;
 }
 
 static stk_status infer_avg_pool_grad(stk_infer *c)
 {
     pool_attrs a;
-    stk_shape x = c->in[0]->shape, y;
-    STK_TRY(check_attrs(c, true, &a));
-    memcpy(x.dim + 1, a.image, (size_t)a.axes * sizeof *a.image);
-    STK_TRY(
-        stk_shape_check("avg_pool_grad", x.rank, x.dim, stk_dtype_size(c->in[0]->dtype), c->err));
-    STK_TRY(pooled(c, &a, &x, &y));
-    if (!stk_shape_equal(&y, &c->in[0]->shape))
-        return stk_infer_fail(c, STK_ERR_SHAPE, "pooling an image %s gives %s, not this gradient",
-                              STK_SHAPE_TEXT(&x), STK_SHAPE_TEXT(&y));
-    *c->out = (stk_type){c->in[0]->dtype, x};
+    STK_TRY(check_attrs(c, 0, true, &a));
+    return infer_image(c, &a, c->in[0]);
+}
+
+static stk_status infer_max_pool_grad(stk_infer *c)
+{
+    pool_attrs a;
+    STK_TRY(check_attrs(c, 1, true, &a));
+    if (!stk_shape_equal(&c->in[0]->shape, &c->in[1]->shape))
+        return stk_infer_fail(c, STK_ERR_SHAPE, "both inputs need the same shape");
+    return infer_image(c, &a, c->in[1]);
+}
+
+static stk_status infer_max_pool_pick(stk_infer *c)
+{
+    pool_attrs a;
+    STK_TRY(check_attrs(c, 1, false, &a));
+    if (c->in[1]->shape.rank != c->in[0]->shape.rank)
+        return stk_infer_fail(c, STK_ERR_SHAPE, "both inputs need as many axes");
+    STK_TRY(pooled(c, &a, &c->in[1]->shape, &c->out->shape));
+    c->out->dtype = c->in[1]->dtype;
+    if (!stk_shape_equal(&c->in[0]->shape, &c->out->shape))
+        return stk_infer_fail(
+            c, STK_ERR_SHAPE,
+            "pooling the second input gives %s, so the first must have that shape",
+            STK_SHAPE_TEXT(&c->out->shape));
     return STK_OK;
 }
 
@@ -139,12 +169,13 @@ static stk_val related(stk_graph *g, stk_op op, const stk_node *n, int32_t nin, 
 
 static void grad_max_pool(stk_grad *c)
 {
+    stk_shape x = shape_of(c->g, c->node.in[0]);
+    if (!c->dout[0]) return;
     c->din[0] = related(c->g, STK_OP_MAX_POOL_GRAD, &c->node, 2,
-                        (stk_val[]){c->node.in[0], c->dout[0]}, NULL);
+                        (stk_val[]){c->node.out + 1, c->dout[0]}, x.dim + 1);
 }
 
-static void grad_max_pool_grad(
-    stk_grad *c) /* where the maximum lies does not move: nothing for x */
+static void grad_max_pool_grad(stk_grad *c)
 {
     c->din[1] = related(c->g, STK_OP_MAX_POOL_PICK, &c->node, 2,
                         (stk_val[]){c->node.in[0], c->dout[0]}, NULL);
@@ -152,8 +183,9 @@ static void grad_max_pool_grad(
 
 static void grad_max_pool_pick(stk_grad *c)
 {
+    stk_shape v = shape_of(c->g, c->node.in[1]);
     c->din[1] = related(c->g, STK_OP_MAX_POOL_GRAD, &c->node, 2,
-                        (stk_val[]){c->node.in[0], c->dout[0]}, NULL);
+                        (stk_val[]){c->node.in[0], c->dout[0]}, v.dim + 1);
 }
 
 static void grad_avg_pool(stk_grad *c)
@@ -169,9 +201,15 @@ static void grad_avg_pool_grad(stk_grad *c)
 
 /* ---- lowering ------------------------------------------------------------------------------------------------- */
 
-static bool gives_image(const stk_node *n)
+/* The values that play image and pooled image. */
+static void sides(const stk_node *n, stk_val *x, stk_val *y)
 {
-    return n->op == STK_OP_MAX_POOL_GRAD || n->op == STK_OP_AVG_POOL_GRAD;
+    switch ((stk_op)n->op) {
+    case STK_OP_MAX_POOL_GRAD: *x = n->out, *y = n->in[1]; break;
+    case STK_OP_MAX_POOL_PICK: *x = n->in[1], *y = n->out; break;
+    case STK_OP_AVG_POOL_GRAD: *x = n->out, *y = n->in[0]; break;
+    default: *x = n->in[0], *y = n->out; break;
+    }
 }
 
 static stk_status lower_pool(stk_lower *l)
@@ -181,8 +219,9 @@ static stk_status lower_pool(stk_lower *l)
     const stk_node *n = l->node;
     stk_pool_params *p = stk_lower_params(l, kernels[n->op - STK_OP_MAX_POOL], sizeof *p);
     if (!p) return STK_ERR_MEMORY;
-    stk_val small = n->op == STK_OP_MAX_POOL_GRAD ? n->in[1] : gives_image(n) ? n->in[0] : n->out;
-    stk_shape x = shape_of(l->g, gives_image(n) ? n->out : n->in[0]), y = shape_of(l->g, small);
+    stk_val image, small;
+    sides(n, &image, &small);
+    stk_shape x = shape_of(l->g, image), y = shape_of(l->g, small);
     int32_t axes = x.rank - 2;
     pool_attrs a = attrs_of(n, axes);
     p->n = x.dim[0];
@@ -201,7 +240,9 @@ static stk_status lower_pool(stk_lower *l)
 
 static double cost_pool(const stk_graph *g, const stk_node *n)
 {
-    stk_shape x = shape_of(g, gives_image(n) ? n->out : n->in[0]);
+    stk_val image, small;
+    sides(n, &image, &small);
+    stk_shape x = shape_of(g, image);
     return (double)stk_shape_count(&x);
 }
 
@@ -214,10 +255,10 @@ _Static_assert(STK_OP_AVG_POOL_GRAD == STK_OP_MAX_POOL + 4,
                                       .grad = grad_##id,                                           \
                                       .lower = lower_pool,                                         \
                                       .cost = cost_pool};
-POOL_OP(max_pool, infer_pool)
+POOL_OP(max_pool, infer_max_pool)
 POOL_OP(max_pool_grad, infer_max_pool_grad)
 POOL_OP(max_pool_pick, infer_max_pool_pick)
-POOL_OP(avg_pool, infer_pool)
+POOL_OP(avg_pool, infer_avg_pool)
 POOL_OP(avg_pool_grad, infer_avg_pool_grad)
 
 /* ---- builders ----------------------------------------------------------------------------------------------------- */
@@ -261,27 +302,41 @@ static stk_val pool(stk_graph *g, stk_op op, stk_val x, const stk_pool_options *
     return stk_g_apply(g, op, 1, &x, &(stk_attrs){.ints = ints, .nints = 4 * axes});
 }
 
-/* b has one number per channel (or one in all): the same for every element of a window. */
-static bool is_per_channel(const stk_graph *g, stk_val b)
+/* Does v hold one number per channel, the same for all pixels of an image of type x? */
+static bool per_channel(const stk_graph *g, stk_val v, const stk_type *x)
 {
-    const stk_shape *s = &stk_type_of(g, b)->shape;
-    return s->rank == 0 || stk_shape_count(s) == s->dim[s->rank - 1];
+    stk_shape s = shape_of(g, v);
+    for (int32_t i = 0; i + 1 < s.rank; i++)
+        if (s.dim[i] != 1) return false;
+    return s.rank <= x->shape.rank;
 }
 
-/* The largest of relu(x + bias) is relu(largest x + bias), to the bit, since both grow with x. Pooling first leaves a
- * fraction of the elements for bias and activation, forward and backward. */
+/* relu and adding a bias keep the order within a channel, and so does rounding: what was largest stays largest. So the
+ * maximum is taken first and they work on the few pixels that are left, forward and in the gradient. */
 stk_val stk_g_max_pool(stk_graph *g, stk_val x, const stk_pool_options *options)
 {
-    if (stk_graph_ok(g) && stk_val_ok(g, x)) {
-        stk_node n = *stk_node_of(g, x);
-        if (n.op == STK_OP_RELU) return stk_g_relu(g, stk_g_max_pool(g, n.in[0], options));
-        for (int side = 0; n.op == STK_OP_ADD && side < 2; side++) {
-            bool same = stk_type_equal(stk_type_of(g, n.in[side]), stk_type_of(g, x));
-            if (same && is_per_channel(g, n.in[!side]) && stk_g_rank(g, x) > 2)
-                return stk_g_add(g, stk_g_max_pool(g, n.in[side], options), n.in[!side]);
-        }
+    enum { DEEPEST = 4 };
+    struct {
+        stk_op op;
+        stk_val bias;
+    } later[DEEPEST];
+    int32_t n = 0;
+    while (stk_graph_ok(g) && stk_val_ok(g, x) && n < DEEPEST) {
+        const stk_node *from = stk_node_of(g, x);
+        const stk_type *t = stk_type_of(g, x);
+        if (from->op != STK_OP_RELU && from->op != STK_OP_ADD) break;
+        int bias = from->op == STK_OP_ADD && per_channel(g, from->in[0], t) ? 0 : 1;
+        stk_val main = from->op == STK_OP_RELU ? from->in[0] : from->in[1 - bias];
+        if (!stk_type_equal(stk_type_of(g, main), t)) break;
+        if (from->op == STK_OP_ADD && !per_channel(g, from->in[bias], t)) break;
+        later[n].op = (stk_op)from->op;
+        later[n++].bias = from->op == STK_OP_ADD ? from->in[bias] : 0;
+        x = main;
     }
-    return pool(g, STK_OP_MAX_POOL, x, options);
+    stk_val y = pool(g, STK_OP_MAX_POOL, x, options);
+    while (n-- > 0)
+        y = later[n].op == STK_OP_RELU ? stk_g_relu(g, y) : stk_g_add(g, y, later[n].bias);
+    return y;
 }
 
 stk_val stk_g_avg_pool(stk_graph *g, stk_val x, const stk_pool_options *options)

@@ -1,7 +1,7 @@
-/* Vector kernels of pooling (pool.h). A window is a list of taps, the offsets of its pixels. Along a row the windows that lie
- * inside the image have the same taps, so a stretch of them is one call; windows at the edges have shorter lists. The
- * loops over channels are written for a constant number of taps, so that a window stays in registers; long lists go
- * tap by tap through memory. */
+/* Vector kernels of pooling (pool.h). A window is a list of taps, the offsets of its pixels. Along a row the windows that
+ * lie inside the image have the same taps, so a stretch of them is one call; windows at the edges have shorter lists. Channels
+ * fill registers, the taps of a window are a constant number of them; long lists and the last channels go one element
+ * at a time. */
 #include "device/cpu/vec/pool.h"
 
 #include <string.h>
@@ -11,22 +11,31 @@
 /* Inputs and outputs of a kernel never overlap. */
 #define CHANNELS(c, n) _Pragma("GCC ivdep") for (int64_t c = 0; c < n; c++)
 
+typedef float vf __attribute__((vector_size(STK_VF * 4)));
+typedef int32_t vi __attribute__((vector_size(STK_VF * 4)));
+typedef float vf_any __attribute__((vector_size(STK_VF * 4), aligned(4), may_alias));
+typedef int16_t vs __attribute__((vector_size(STK_VF * 2)));
+typedef uint8_t vb __attribute__((vector_size(STK_VF)));
+typedef uint8_t vb_any __attribute__((vector_size(STK_VF), aligned(1), may_alias));
+
 enum { TAPS = 9 }; /* most taps of a window in registers */
 
-/* One image of one kernel: a and b are its inputs, out its output. */
+/* One image of one kernel: x is the large side, y the pooled one, whoever is written. */
 typedef struct job {
     const stk_pool_params *p;
-    const float *a, *b;
-    float *out;
-    bool add; /* windows share pixels of out */
+    float *x, *y;
+    uint8_t *which; /* or int32 */
+    bool wide, add; /* which is int32; windows share pixels of x */
 } job;
 
-/* `count` windows whose taps start at element x and lie x_step apart; y is the first pooled pixel. */
+/* `count` windows whose taps start at element x and lie x_step apart; y is the first pooled element. */
 typedef struct stretch {
-    int64_t from[3], size[3]; /* of the first window, inside the image */
+    int64_t from[3], skip[3],
+        size[3]; /* of the first window: inside the image, cut off before, left */
     int64_t x, x_step, y, count;
     int64_t taps;
-    int64_t tap[TAPS]; /* offsets from x, when in_registers() */
+    int64_t tap[TAPS];    /* offsets from x, when in_registers() */
+    int32_t number[TAPS]; /* their numbers in the whole window */
 } stretch;
 
 typedef void stretch_fn(const job *j, const stretch *s);
@@ -35,12 +44,18 @@ typedef void stretch_fn(const job *j, const stretch *s);
 
 static bool in_registers(int64_t taps) { return taps <= TAPS && taps != 5 && taps != 7; }
 
-/* Offset of tap k from the first one. */
-static int64_t tap_offset(const job *j, const stretch *s, int64_t k)
+typedef struct tap {
+    int64_t offset;
+    int32_t number;
+} tap;
+
+/* Tap k of those inside: where it is, and its number in the whole window. */
+static tap tap_at(const job *j, const stretch *s, int64_t k)
 {
-    const int64_t *size = s->size, *in = j->p->in;
+    const int64_t *size = s->size, *in = j->p->in, *window = j->p->window;
     int64_t x = k % size[2], y = k / size[2] % size[1], z = k / size[2] / size[1];
-    return ((z * in[1] + y) * in[2] + x) * j->p->c;
+    int64_t number = ((z + s->skip[0]) * window[1] + y + s->skip[1]) * window[2] + x + s->skip[2];
+    return (tap){((z * in[1] + y) * in[2] + x) * j->p->c, (int32_t)number};
 }
 
 /* The part of a window that lies inside, along one axis. */
@@ -48,6 +63,7 @@ static void clip(const stk_pool_params *p, int i, int64_t out, stretch *s)
 {
     int64_t from = out * p->stride[i] - p->low[i], to = from + p->window[i];
     s->from[i] = from < 0 ? 0 : from;
+    s->skip[i] = s->from[i] - from;
     s->size[i] = (to > p->in[i] ? p->in[i] : to) - s->from[i];
 }
 
@@ -67,8 +83,11 @@ static void run_row(const job *j, stretch *s, stretch_fn *fn)
         s->count = alike(p, s, col);
         s->taps = s->size[0] * s->size[1] * s->size[2];
         s->x = ((s->from[0] * p->in[1] + s->from[1]) * p->in[2] + s->from[2]) * p->c;
-        if (in_registers(s->taps))
-            for (int64_t k = 0; k < s->taps; k++) s->tap[k] = tap_offset(j, s, k);
+        for (int64_t k = 0; in_registers(s->taps) && k < s->taps; k++) {
+            tap t = tap_at(j, s, k);
+            s->tap[k] = t.offset;
+            s->number[k] = t.number;
+        }
         fn(j, s);
         s->y += s->count * p->c;
     }
@@ -99,29 +118,78 @@ static void run_image(const job *j, stretch_fn *fn)
     }
 
 /* A window's addresses in the loops below. */
-#define EACH_WINDOW(s, i, at, y, n)                                                                \
-    for (int64_t i = 0, at = (s)->x, y = (s)->y; i < (s)->count; i++, at += (s)->x_step, y += n)
-
-INLINE float larger(float a, float b) { return (b > a) | (b != b) ? b : a; }
+#define EACH_WINDOW(s, at, y, n)                                                                   \
+    for (int64_t i_ = 0, at = (s)->x, y = (s)->y; i_ < (s)->count; i_++, at += (s)->x_step, y += n)
 
 static int64_t pixels(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
 
+INLINE vf load(const float *p) { return (vf) * (const vf_any *)p; }
+INLINE void save(float *p, vf v) { *(vf_any *)p = (vf_any)v; }
+INLINE vf choose(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
+/* In two steps: straight conversions between 8 and 32 bits are taken apart by the compiler. */
+INLINE vi load_which(const uint8_t *p)
+{
+    return __builtin_convertvector(__builtin_convertvector((vb) * (const vb_any *)p, vs), vi);
+}
+INLINE void save_which(uint8_t *p, vi v)
+{
+    *(vb_any *)p = (vb_any) __builtin_convertvector(__builtin_convertvector(v, vs), vb);
+}
+
+static int32_t get_which(const job *j, int64_t i)
+{
+    return j->wide ? ((const int32_t *)(const void *)j->which)[i] : j->which[i];
+}
+
+static void put_which(const job *j, int64_t i, int32_t number)
+{
+    if (j->wide)
+        ((int32_t *)(void *)j->which)[i] = number;
+    else
+        j->which[i] = (uint8_t)number;
+}
+
+/* Does v beat the best so far? A NaN beats numbers, nothing beats a NaN. */
+#define BEATS(v, best) (!((v) <= (best)) & ((best) == (best)))
+
 /* ---- max --------------------------------------------------------------------------------------------- */
+
+/* Channels from `first` on of one window, tap by tap. */
+static void max_rest(const job *j, const stretch *s, int64_t at, int64_t y, int64_t first)
+{
+    for (int64_t k = 0; k < s->taps; k++) {
+        tap t = tap_at(j, s, k);
+        const float *x = j->x + at + t.offset;
+        for (int64_t c = first; c < j->p->c; c++) {
+            float *best = j->y + y + c;
+            if (k && !BEATS(x[c], *best)) continue;
+            *best = x[c];
+            put_which(j, y + c, t.number);
+        }
+    }
+}
 
 INLINE void max_taps(const job *j, const stretch *s, const int T)
 {
-    const int64_t n = j->p->c;
-    const float *tap[TAPS];
-    UNROLL for (int k = 0; k < T; k++) tap[k] = j->a + s->tap[k];
-    EACH_WINDOW(s, i, at, y, n)
+    const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
+    EACH_WINDOW(s, at, y, n)
     {
-        float *to = j->out + y;
-        CHANNELS(c, n)
-        {
-            float best = tap[0][at + c];
-            UNROLL for (int k = 1; k < T; k++) best = larger(best, tap[k][at + c]);
-            to[c] = best;
+        const float *x[TAPS];
+        UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
+        for (int64_t c = 0; c < full; c += STK_VF) {
+            vf best = load(x[0] + c);
+            vi number = s->number[0] - (vi){0};
+            UNROLL for (int k = 1; k < T; k++)
+            {
+                vf v = load(x[k] + c);
+                vi better = ~(v <= best) & (best == best);
+                best = choose(better, v, best);
+                number = (better & s->number[k]) | (~better & number);
+            }
+            save(j->y + y + c, best);
+            save_which(j->which + y + c, number);
         }
+        if (full < n) max_rest(j, s, at, y, full);
     }
 }
 
@@ -132,70 +200,46 @@ static void max_stretch(const job *j, const stretch *s)
         WITH_TAPS(max_taps, j, s)
         return;
     }
-    EACH_WINDOW(s, i, at, y, n)
-    {
-        float *to = j->out + y;
-        memcpy(to, j->a + at, (size_t)n * sizeof *to);
-        for (int64_t k = 1; k < s->taps; k++) {
-            const float *from = j->a + at + tap_offset(j, s, k);
-            CHANNELS(c, n) to[c] = larger(to[c], from[c]);
-        }
-    }
+    EACH_WINDOW(s, at, y, n) max_rest(j, s, at, y, 0);
 }
 
-static void max_pool(const stk_pool_params *p, const float *x, float *y)
+static void max_pool(const stk_pool_params *p, const float *x, float *y, void *which)
 {
-    run_image(&(job){.p = p, .a = x, .out = y}, max_stretch);
+    job j = {.p = p, .x = (float *)x, .y = y, .which = which, .wide = stk_pool_wide(p->window)};
+    run_image(&j, max_stretch);
 }
 
-/* ---- gradient of max: dy goes to the first maximum ------------------------------------------------------ */
+/* ---- gradient of max: dy goes where the maximum was ------------------------------------------------------- */
 
-/* `rest` is what has not been given away yet. */
-INLINE void max_grad_window(const float *const *tap, float *const *to, const float *dy, int64_t n,
-                            bool add, const int T)
+static void max_grad_rest(const job *j, const stretch *s, int64_t at, int64_t y, int64_t first)
 {
-    CHANNELS(c, n)
-    {
-        float v[TAPS], best, rest = dy[c];
-        UNROLL for (int k = 0; k < T; k++) v[k] = tap[k][c];
-        best = v[0];
-        UNROLL for (int k = 1; k < T; k++) best = larger(best, v[k]);
-        UNROLL for (int k = 0; k < T; k++)
-        {
-            bool hit = (v[k] == best) | (v[k] != v[k]);
-            float give = hit ? rest : 0;
-            rest = hit ? 0 : rest;
-            to[k][c] = add ? to[k][c] + give : give;
+    for (int64_t k = 0; k < s->taps; k++) {
+        tap t = tap_at(j, s, k);
+        float *to = j->x + at + t.offset;
+        for (int64_t c = first; c < j->p->c; c++) {
+            float give = get_which(j, y + c) == t.number ? j->y[y + c] : 0;
+            to[c] = j->add ? to[c] + give : give;
         }
     }
 }
 
 INLINE void max_grad_taps(const job *j, const stretch *s, const int T)
 {
-    const int64_t n = j->p->c;
-    EACH_WINDOW(s, i, at, y, n)
+    const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
+    EACH_WINDOW(s, at, y, n)
     {
-        const float *tap[TAPS];
-        float *to[TAPS];
-        UNROLL for (int k = 0; k < T; k++) tap[k] = j->a + at + s->tap[k],
-                                           to[k] = j->out + at + s->tap[k];
-        if (j->add)
-            max_grad_window(tap, to, j->b + y, n, true, T);
-        else
-            max_grad_window(tap, to, j->b + y, n, false, T);
+        float *x[TAPS];
+        UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
+        for (int64_t c = 0; c < full; c += STK_VF) {
+            vi which = load_which(j->which + y + c), dy = (vi)load(j->y + y + c);
+            UNROLL for (int k = 0; k < T; k++)
+            {
+                vf give = (vf)((which == s->number[k]) & dy);
+                save(x[k] + c, j->add ? load(x[k] + c) + give : give);
+            }
+        }
+        if (full < n) max_grad_rest(j, s, at, y, full);
     }
-}
-
-/* Element of the first maximum of channel c in the window at `at`. */
-static int64_t first_maximum(const job *j, const stretch *s, int64_t at, int64_t c)
-{
-    const float *x = j->a;
-    int64_t best = at + c;
-    for (int64_t k = 1; k < s->taps; k++) {
-        int64_t next = at + tap_offset(j, s, k) + c;
-        if (x[next] > x[best] || (x[next] != x[next] && x[best] == x[best])) best = next;
-    }
-    return best;
 }
 
 static void max_grad_stretch(const job *j, const stretch *s)
@@ -205,15 +249,10 @@ static void max_grad_stretch(const job *j, const stretch *s)
         WITH_TAPS(max_grad_taps, j, s)
         return;
     }
-    EACH_WINDOW(s, i, at, y, n)
-    {
-        for (int64_t k = 0; !j->add && k < s->taps; k++)
-            memset(j->out + at + tap_offset(j, s, k), 0, (size_t)n * sizeof *j->out);
-        for (int64_t c = 0; c < n; c++) j->out[first_maximum(j, s, at, c)] += j->b[y + c];
-    }
+    EACH_WINDOW(s, at, y, n) max_grad_rest(j, s, at, y, 0);
 }
 
-static void max_grad(const stk_pool_params *p, const float *x, const float *dy, float *dx)
+static void max_grad(const stk_pool_params *p, const void *which, const float *dy, float *dx)
 {
     bool apart = true, covers = true; /* windows share no pixel; they leave none out */
     for (int i = 0; i < 3; i++) {
@@ -223,32 +262,36 @@ static void max_grad(const stk_pool_params *p, const float *x, const float *dy, 
         covers &= last >= p->in[i] && (alone || p->stride[i] <= p->window[i]);
     }
     if (!(apart && covers)) memset(dx, 0, (size_t)(pixels(p->in) * p->c) * sizeof *dx);
-    run_image(&(job){.p = p, .a = x, .b = dy, .out = dx, .add = !apart}, max_grad_stretch);
+    job j = {.p = p, .x = dx, .y = (float *)dy, .which = (uint8_t *)which, .add = !apart};
+    j.wide = stk_pool_wide(p->window);
+    run_image(&j, max_grad_stretch);
 }
 
-/* ---- values at the maximum: the gradient of the gradient ------------------------------------------------- */
+/* ---- values where the maximum was: the gradient of the gradient ---------------------------------------------- */
+
+static void max_pick_rest(const job *j, const stretch *s, int64_t at, int64_t y, int64_t first)
+{
+    for (int64_t k = 0; k < s->taps; k++) {
+        tap t = tap_at(j, s, k);
+        const float *x = j->x + at + t.offset;
+        for (int64_t c = first; c < j->p->c; c++)
+            if (get_which(j, y + c) == t.number) j->y[y + c] = x[c];
+    }
+}
 
 INLINE void max_pick_taps(const job *j, const stretch *s, const int T)
 {
-    const int64_t n = j->p->c;
-    EACH_WINDOW(s, i, at, y, n)
+    const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
+    EACH_WINDOW(s, at, y, n)
     {
-        const float *x[TAPS], *v[TAPS];
-        float *to = j->out + y;
-        UNROLL for (int k = 0; k < T; k++) x[k] = j->a + at + s->tap[k],
-                                           v[k] = j->b + at + s->tap[k];
-        CHANNELS(c, n)
-        {
-            float best = x[0][c], value = 0;
-            UNROLL for (int k = 1; k < T; k++) best = larger(best, x[k][c]);
-            UNROLL for (int k = T - 1; k >= 0;
-                        k--) /* backwards: the first hit is the last to be taken */
-            {
-                float seen = x[k][c], here = v[k][c];
-                value = (seen == best) | (seen != seen) ? here : value;
-            }
-            to[c] = value;
+        const float *x = j->x + at;
+        for (int64_t c = 0; c < full; c += STK_VF) {
+            vi which = load_which(j->which + y + c), value = {0};
+            UNROLL for (int k = 0; k < T; k++) value |=
+                (which == s->number[k]) & (vi)load(x + s->tap[k] + c);
+            save(j->y + y + c, (vf)value);
         }
+        if (full < n) max_pick_rest(j, s, at, y, full);
     }
 }
 
@@ -259,13 +302,17 @@ static void max_pick_stretch(const job *j, const stretch *s)
         WITH_TAPS(max_pick_taps, j, s)
         return;
     }
-    EACH_WINDOW(s, i, at, y, n)
-    for (int64_t c = 0; c < n; c++) j->out[y + c] = j->b[first_maximum(j, s, at, c)];
+    EACH_WINDOW(s, at, y, n) max_pick_rest(j, s, at, y, 0);
 }
 
-static void max_pick(const stk_pool_params *p, const float *x, const float *v, float *y)
+static void max_pick(const stk_pool_params *p, const void *which, const float *v, float *y)
 {
-    run_image(&(job){.p = p, .a = x, .b = v, .out = y}, max_pick_stretch);
+    job j = {.p = p,
+             .x = (float *)v,
+             .y = y,
+             .which = (uint8_t *)which,
+             .wide = stk_pool_wide(p->window)};
+    run_image(&j, max_pick_stretch);
 }
 
 /* ---- average ----------------------------------------------------------------------------------------------- */
@@ -274,15 +321,15 @@ INLINE void avg_taps(const job *j, const stretch *s, const int T)
 {
     const int64_t n = j->p->c;
     const float share = 1.0f / (float)T;
-    const float *tap[TAPS];
-    UNROLL for (int k = 0; k < T; k++) tap[k] = j->a + s->tap[k];
-    EACH_WINDOW(s, i, at, y, n)
+    const float *x[TAPS];
+    UNROLL for (int k = 0; k < T; k++) x[k] = j->x + s->tap[k];
+    EACH_WINDOW(s, at, y, n)
     {
-        float *to = j->out + y;
+        float *to = j->y + y;
         CHANNELS(c, n)
         {
-            float sum = tap[0][at + c];
-            UNROLL for (int k = 1; k < T; k++) sum += tap[k][at + c];
+            float sum = x[0][at + c];
+            UNROLL for (int k = 1; k < T; k++) sum += x[k][at + c];
             to[c] = sum * share;
         }
     }
@@ -296,12 +343,12 @@ static void avg_stretch(const job *j, const stretch *s)
         WITH_TAPS(avg_taps, j, s)
         return;
     }
-    EACH_WINDOW(s, i, at, y, n)
+    EACH_WINDOW(s, at, y, n)
     {
-        float *to = j->out + y;
-        memcpy(to, j->a + at, (size_t)n * sizeof *to);
+        float *to = j->y + y;
+        memcpy(to, j->x + at, (size_t)n * sizeof *to);
         for (int64_t k = 1; k < s->taps; k++) {
-            const float *from = j->a + at + tap_offset(j, s, k);
+            const float *from = j->x + at + tap_at(j, s, k).offset;
             CHANNELS(c, n) to[c] += from[c];
         }
         CHANNELS(c, n) to[c] *= share;
@@ -310,17 +357,17 @@ static void avg_stretch(const job *j, const stretch *s)
 
 static void avg_pool(const stk_pool_params *p, const float *x, float *y)
 {
-    run_image(&(job){.p = p, .a = x, .out = y}, avg_stretch);
+    run_image(&(job){.p = p, .x = (float *)x, .y = y}, avg_stretch);
 }
 
 static void avg_grad_stretch(const job *j, const stretch *s)
 {
     const int64_t n = j->p->c;
     const float share = 1.0f / (float)s->taps;
-    EACH_WINDOW(s, i, at, y, n)
+    EACH_WINDOW(s, at, y, n)
     for (int64_t k = 0; k < s->taps; k++) {
-        float *to = j->out + at + (in_registers(s->taps) ? s->tap[k] : tap_offset(j, s, k));
-        const float *dy = j->a + y;
+        float *to = j->x + at + (in_registers(s->taps) ? s->tap[k] : tap_at(j, s, k).offset);
+        const float *dy = j->y + y;
         CHANNELS(c, n) to[c] += dy[c] * share;
     }
 }
@@ -328,7 +375,7 @@ static void avg_grad_stretch(const job *j, const stretch *s)
 static void avg_grad(const stk_pool_params *p, const float *dy, float *dx)
 {
     memset(dx, 0, (size_t)(pixels(p->in) * p->c) * sizeof *dx);
-    run_image(&(job){.p = p, .a = dy, .out = dx}, avg_grad_stretch);
+    run_image(&(job){.p = p, .x = dx, .y = (float *)dy}, avg_grad_stretch);
 }
 
 const stk_vec_pool STK_VEC(stk_vec_pool) = {.max = max_pool,
