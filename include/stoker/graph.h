@@ -218,8 +218,8 @@ STK_API stk_val stk_g_top_k(stk_graph *g, stk_val x, int64_t k, int32_t axis, st
  * kernels are [sizes, in / groups, out]. Options may be NULL for the defaults; per-axis arrays hold the image's axes from
  * index 0 on. */
 typedef enum stk_padding {
-    STK_PADDING_VALID,   /* none */
-    STK_PADDING_SAME,    /* ceil(size / stride) outputs; TensorFlow's rule, an odd pixel goes behind */
+    STK_PADDING_VALID, /* none */
+    STK_PADDING_SAME, /* ceil(size / stride) outputs; TensorFlow's rule, an odd pixel goes behind */
     STK_PADDING_CAUSAL,  /* one axis only: all in front, an output sees no later input */
     STK_PADDING_EXPLICIT /* low and high */
 } stk_padding;
@@ -235,15 +235,18 @@ STK_API stk_conv_options stk_conv_options_defaults(void); /* valid, strides 1, o
 
 STK_API stk_val stk_g_conv(stk_graph *g, stk_val x, stk_val w, const stk_conv_options *options);
 /* w is [sizes, out, in] as in Keras; the output size follows its rule (padding valid or same). */
-STK_API stk_val stk_g_conv_transpose(stk_graph *g, stk_val x, stk_val w, const stk_conv_options *options);
+STK_API stk_val stk_g_conv_transpose(stk_graph *g, stk_val x, stk_val w,
+                                     const stk_conv_options *options);
 /* w is [sizes, channels, multiplier]. */
-STK_API stk_val stk_g_depthwise_conv(stk_graph *g, stk_val x, stk_val w, const stk_conv_options *options);
+STK_API stk_val stk_g_depthwise_conv(stk_graph *g, stk_val x, stk_val w,
+                                     const stk_conv_options *options);
 /* Depthwise with the options, then pointwise [1.., channels * multiplier, out]. */
 STK_API stk_val stk_g_separable_conv(stk_graph *g, stk_val x, stk_val depthwise, stk_val pointwise,
                                      const stk_conv_options *options);
 
 typedef struct stk_pool_options {
-    stk_padding padding;          /* valid, same or explicit; padding is no maximum and not counted in a mean */
+    stk_padding
+        padding; /* valid, same or explicit; padding is no maximum and not counted in a mean */
     int64_t window[3], stride[3]; /* stride 0: the window */
     int64_t low[3], high[3];      /* STK_PADDING_EXPLICIT, smaller than the window */
 } stk_pool_options;

@@ -1,6 +1,7 @@
 /* From a cluster of elementwise nodes to a chain: registers, walks, constants; and the joining of equal chains. */
 #include "graph/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct builder {
@@ -58,7 +59,7 @@ static void set_walk(builder *b, stk_chain_input *in, const stk_shape *s)
 /* A value that every element of the chain sees alike and that a double holds exactly. */
 static bool is_constant(const builder *b, stk_val v, double *value)
 {
-    return stk_g_splat(b->g, v, value) && *value > -0x1p53 && *value < 0x1p53;
+    return stk_g_splat(b->g, v, value) && fabs(*value) < STK_EXACT;
 }
 
 static void enter_constant(builder *b, stk_val v, double value)

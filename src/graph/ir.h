@@ -24,6 +24,9 @@ static inline int64_t stk_type_bytes(const stk_type *t)
 char *stk_type_text(const stk_type *t, char *text, size_t size); /* "float32[2,3]" */
 #define STK_TYPE_TEXT(t) stk_type_text((t), (char[160]){0}, 160)
 
+/* Integers below this are exact as double. */
+static const double STK_EXACT = 9007199254740992.0;
+
 /* Everything of a node lives in its graph's arena. */
 typedef struct stk_node {
     int16_t op; /* stk_op */

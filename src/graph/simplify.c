@@ -167,7 +167,7 @@ static bool unspread(stk_rewrite *rw, const stk_node *old, const stk_val *in, st
         double value;
         slim[i] = src->op == STK_OP_BROADCAST ? src->in[0] : in[i];
         if (stk_g_rank(rw->to, in[i]) > 0 && stk_g_splat(rw->to, in[i], &value) &&
-            fabs(value) < 0x1p53)
+            fabs(value) < STK_EXACT)
             slim[i] = stk_g_scalar(rw->to, stk_g_dtype(rw->to, in[i]), value);
         changed |= slim[i] != in[i];
     }

@@ -22,13 +22,19 @@ typedef struct group {
     int32_t parts, threads;
 } group;
 
+/* One range of one launch, with a span in the trace of the thread that runs it. */
+static inline void run_range(const stk_launch *l, int64_t lo, int64_t hi, int32_t part)
+{
+    if (lo >= hi) return;
+    uint64_t start = stk_trace_start();
+    l->run(l, lo * l->scale, hi * l->scale, part);
+    stk_trace_span(start, l->label, (uint32_t)part);
+}
+
 /* Most launches of a small model are one part: no division, no pool. */
 static inline void run_whole(const stk_launch *launch, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) {
-        const stk_launch *l = &launch[i];
-        if (l->units > 0) l->run(l, 0, l->units * l->scale, 0);
-    }
+    for (int64_t i = 0; i < count; i++) run_range(&launch[i], 0, launch[i].units, 0);
 }
 
 static inline void run_part(const group *g, int32_t part)
@@ -37,10 +43,7 @@ static inline void run_part(const group *g, int32_t part)
         const stk_launch *l = &g->launch[i];
         int64_t lo, hi;
         stk_part_range(l->units, g->parts, part, &lo, &hi);
-        if (lo >= hi) continue;
-        uint64_t start = stk_trace_start();
-        l->run(l, lo * l->scale, hi * l->scale, part);
-        stk_trace_span(start, l->label, (uint32_t)part);
+        run_range(l, lo, hi, part);
     }
 }
 
@@ -56,7 +59,6 @@ static void run_share(void *context, int64_t share, int32_t thread)
 
 static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
 {
-    uint64_t start = stk_trace_start();
     group g = {launch, count, launch->parts, launch->threads};
     if (g.threads > cpu->threads) g.threads = cpu->threads;
     if (g.threads > g.parts) g.threads = g.parts;
@@ -66,9 +68,12 @@ static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
         for (int32_t part = 0; part < g.parts; part++) run_part(&g, part);
     else
         run_whole(launch, count);
-    for (int64_t i = 0; i < count; i++)
-        if (launch[i].impl->finish) launch[i].impl->finish(&launch[i]);
-    stk_trace_span(start, launch->label, (uint32_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        if (!launch[i].impl->finish) continue;
+        uint64_t start = stk_trace_start();
+        launch[i].impl->finish(&launch[i]);
+        stk_trace_span(start, launch[i].label, (uint32_t)launch[i].parts);
+    }
 }
 
 static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err)

@@ -245,9 +245,27 @@ OP(CAST, cast, infer_cast, 0,
 #define STK_EW_TYPED(NAME, name, arity, result, doc)
 #include "stoker/elementwise.def"
 
+static bool is_narrow(stk_dtype d)
+{
+    char kind = stk_dtype_kind(d);
+    return (kind == 'I' || kind == 'U') && stk_dtype_size(d) < 8;
+}
+
+/* Integers wrap when they are stored in fewer bits; a float that is too large shall stick to the end of the range. */
+static stk_val clamp_to(stk_graph *g, stk_val x, stk_dtype dtype)
+{
+    double span = ldexp(1, (int)stk_dtype_size(dtype) * 8),
+           low = stk_dtype_kind(dtype) == 'I' ? -span / 2 : 0;
+    x = stk_g_max(g, x, stk_g_scalar(g, STK_I64, low));
+    return stk_g_min(g, x, stk_g_scalar(g, STK_I64, low + span - 1));
+}
+
 stk_val stk_g_cast(stk_graph *g, stk_val x, stk_dtype dtype)
 {
     if (stk_graph_ok(g) && stk_val_ok(g, x) && stk_g_dtype(g, x) == dtype) return x;
+    if (stk_graph_ok(g) && stk_val_ok(g, x) && stk_dtype_is_float(stk_g_dtype(g, x)) &&
+        is_narrow(dtype))
+        x = clamp_to(g, stk_g_cast(g, x, STK_I64), dtype);
     int64_t to = dtype;
     return stk_g_apply(g, STK_OP_CAST, 1, &x, &(stk_attrs){.ints = &to, .nints = 1});
 }
