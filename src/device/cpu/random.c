@@ -2,7 +2,7 @@
  * and the elements are stored as the type asked for. There is no second implementation: the bits are the definition. */
 #include "device/cpu/cpu.h"
 
-#include "base/rng.h"
+#include "device/cpu/vec/random.h"
 
 enum { PIECE = 1024 };
 
@@ -29,7 +29,7 @@ static bool supports_random(const void *params)
 static void uniform(const stk_random_params *p, stk_rng rng, int64_t lo, int64_t n, void *out)
 {
     if (p->dtype == STK_F32)
-        stk_rng_uniform(rng, lo, n, (float)p->a, (float)p->b, (float *)out + lo);
+        stk_vec_get()->random->uniform(rng, lo, n, (float)p->a, (float)p->b, (float *)out + lo);
     else
         stk_rng_uniform_f64(rng, lo, n, p->a, p->b, (double *)out + lo);
 }
@@ -37,7 +37,7 @@ static void uniform(const stk_random_params *p, stk_rng rng, int64_t lo, int64_t
 static void normal(const stk_random_params *p, stk_rng rng, int64_t lo, int64_t n, void *out)
 {
     if (p->dtype == STK_F32)
-        stk_rng_normal(rng, lo, n, (float)p->a, (float)p->b, (float *)out + lo);
+        stk_vec_get()->random->normal(rng, lo, n, (float)p->a, (float)p->b, (float *)out + lo);
     else
         stk_rng_normal_f64(rng, lo, n, p->a, p->b, (double *)out + lo);
 }
@@ -61,13 +61,13 @@ static void truncated(const stk_random_params *p, stk_rng rng, int64_t lo, int64
 static void bernoulli(const stk_random_params *p, stk_rng rng, int64_t lo, int64_t n, void *out)
 {
     if (p->dtype == STK_BOOL) {
-        stk_rng_bernoulli(rng, lo, n, p->a, (uint8_t *)out + lo);
+        stk_vec_get()->random->bernoulli(rng, lo, n, p->a, (uint8_t *)out + lo);
         return;
     }
     uint8_t draw[PIECE];
     for (int64_t done = 0; done < n; done += PIECE) {
         int64_t count = stk_min_i64(n - done, PIECE), at = lo + done;
-        stk_rng_bernoulli(rng, at, count, p->a, draw);
+        stk_vec_get()->random->bernoulli(rng, at, count, p->a, draw);
         for (int64_t i = 0; p->dtype == STK_F32 && i < count; i++)
             ((float *)out)[at + i] = (float)draw[i];
         for (int64_t i = 0; p->dtype == STK_F64 && i < count; i++)

@@ -43,24 +43,28 @@ stk_val stk_g_relu_general(stk_graph *g, stk_val x, const stk_relu_options *opti
     stk_val y = stk_g_select(g, above, x, low);
     if (isinf(o.max_value)) return y;
     stk_val top = num(g, x, o.max_value);
-    return stk_g_select(g, stk_g_lt(g, x, top), y, top);
+    return stk_g_select(g, stk_g_le(g, x, top), y, top);
 }
 
-/* x above 0, scale * (e^x - 1) below. */
-static stk_val exp_below(stk_graph *g, stk_val x, double scale)
+/* x where `up`, scale * (e^x - 1) elsewhere. */
+static stk_val exp_below(stk_graph *g, stk_val x, stk_val up, double scale)
 {
-    stk_val zero = num(g, x, 0), up = stk_g_gt(g, x, zero);
+    stk_val zero = num(g, x, 0);
     stk_val low = stk_g_expm1(g, stk_g_select(g, up, zero, x));
     return stk_g_select(g, up, x, scale == 1 ? low : times(g, low, scale));
 }
 
-stk_val stk_g_elu(stk_graph *g, stk_val x, double alpha) { return exp_below(g, x, alpha); }
+stk_val stk_g_elu(stk_graph *g, stk_val x, double alpha)
+{
+    return exp_below(g, x, stk_g_gt(g, x, num(g, x, 0)), alpha);
+}
 
 stk_val stk_g_selu(stk_graph *g, stk_val x)
 {
     const double alpha = 1.6732632423543772848170429916717,
                  scale = 1.0507009873554804934193349852946;
-    return times(g, exp_below(g, x, alpha), scale);
+    /* At 0 the slope is that of the upper branch, as in Keras. */
+    return times(g, exp_below(g, x, stk_g_ge(g, x, num(g, x, 0)), alpha), scale);
 }
 
 /* Continuously differentiable for every alpha: alpha (e^(x/alpha) - 1) below 0. */
@@ -162,7 +166,9 @@ stk_val stk_g_sparse_plus(stk_graph *g, stk_val x)
 
 stk_val stk_g_sparse_sigmoid(stk_graph *g, stk_val x)
 {
-    return stk_g_clip(g, times(g, plus(g, x, 1), 0.5), 0, 1);
+    stk_val one = num(g, x, 1), ramp = times(g, plus(g, x, 1), 0.5);
+    stk_val low = stk_g_select(g, stk_g_le(g, x, num(g, x, -1)), num(g, x, 0), ramp);
+    return stk_g_select(g, stk_g_ge(g, x, one), one, low);
 }
 
 /* First half times the sigmoid of the second. */

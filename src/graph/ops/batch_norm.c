@@ -169,14 +169,36 @@ static stk_val affine(stk_graph *g, stk_val x, stk_val mean, stk_val variance, s
                        NULL);
 }
 
-static bool check_batch_norm(stk_graph *g, stk_val x, int32_t *axis, double eps)
+/* v is one number per channel of x, or 0 (none). */
+static bool check_per_channel(stk_graph *g, const char *what, stk_val x, int32_t axis, stk_val v)
+{
+    if (!v) return true;
+    if (!stk_val_ok(g, v)) {
+        stk_g_fail(g, STK_ERR_ARGUMENT, "batch_norm: %s is value %d, which is not in this graph",
+                   what, v);
+        return false;
+    }
+    const stk_type *t = stk_type_of(g, x);
+    stk_type want = {t->dtype, {.rank = 1, .dim = {t->shape.dim[axis]}}};
+    if (stk_type_equal(stk_type_of(g, v), &want)) return true;
+    stk_g_fail(
+        g, STK_ERR_SHAPE, "batch_norm(%s): %s is %s; needs %s, one number per channel (axis %d)",
+        STK_TYPE_TEXT(t), what, STK_TYPE_TEXT(stk_type_of(g, v)), STK_TYPE_TEXT(&want), axis);
+    return false;
+}
+
+static bool check_batch_norm(stk_graph *g, stk_val x, stk_val gamma, stk_val beta, int32_t *axis,
+                             double eps)
 {
     if (!stk_graph_ok(g)) return false;
     *axis = stk_g_axis(g, "batch_norm", x, *axis);
     if (*axis < 0) return false;
-    if (eps >= 0 && !isinf(eps)) return true;
-    stk_g_fail(g, STK_ERR_RANGE, "batch_norm: eps is %g; needs a number >= 0", eps);
-    return false;
+    if (!(eps >= 0) || isinf(eps)) {
+        stk_g_fail(g, STK_ERR_RANGE, "batch_norm: eps is %g; needs a number >= 0", eps);
+        return false;
+    }
+    return check_per_channel(g, "gamma", x, *axis, gamma) &&
+           check_per_channel(g, "beta", x, *axis, beta);
 }
 
 /* x with the channels last, or back again. */
@@ -206,7 +228,7 @@ stk_val stk_g_batch_norm(stk_graph *g, stk_val x, stk_val gamma, stk_val beta, i
 {
     stk_val m = 0, v = 0, *to_mean = mean ? mean : &m, *to_variance = variance ? variance : &v;
     *to_mean = *to_variance = 0;
-    if (!check_batch_norm(g, x, &axis, eps)) return 0;
+    if (!check_batch_norm(g, x, gamma, beta, &axis, eps)) return 0;
     stk_val last = channels_last(g, x, axis, false);
     *to_mean = stk_g_moments(g, last, to_variance);
     return channels_last(g, affine(g, last, *to_mean, *to_variance, gamma, beta, eps), axis, true);
@@ -215,7 +237,14 @@ stk_val stk_g_batch_norm(stk_graph *g, stk_val x, stk_val gamma, stk_val beta, i
 stk_val stk_g_batch_norm_infer(stk_graph *g, stk_val x, stk_val gamma, stk_val beta, stk_val mean,
                                stk_val variance, int32_t axis, double eps)
 {
-    if (!check_batch_norm(g, x, &axis, eps)) return 0;
+    if (!check_batch_norm(g, x, gamma, beta, &axis, eps)) return 0;
+    if (!mean || !variance)
+        return stk_g_fail(
+            g, STK_ERR_ARGUMENT,
+            "batch_norm: mean and variance are needed; without them use the training form");
+    if (!check_per_channel(g, "mean", x, axis, mean) ||
+        !check_per_channel(g, "variance", x, axis, variance))
+        return 0;
     stk_val last = channels_last(g, x, axis, false);
     return channels_last(g, affine(g, last, mean, variance, gamma, beta, eps), axis, true);
 }

@@ -105,8 +105,8 @@ static void softmax_grad(int64_t rows, int64_t n, const float *y, const float *d
     }
     for (int64_t r = 0; r < rows; r++) {
         float a[NARROW], b[NARROW], out[NARROW];
-        pad_row(a, y + r * n, n, 0);
-        pad_row(b, dy + r * n, n, 0);
+        pad_row(a, y + r * n, n, 0.0f);
+        pad_row(b, dy + r * n, n, 0.0f);
         softmax_grad_row_4(a, b, out, NARROW, 1, v4_late(0));
         unpad_row(dx + r * n, out, n);
     }
@@ -126,8 +126,8 @@ static void log_softmax_grad(int64_t rows, int64_t n, const float *y, const floa
     }
     for (int64_t r = 0; r < rows; r++) {
         float a[NARROW], b[NARROW], out[NARROW];
-        pad_row(a, y + r * n, n, 0);
-        pad_row(b, dy + r * n, n, 0);
+        pad_row(a, y + r * n, n, 0.0f);
+        pad_row(b, dy + r * n, n, 0.0f);
         log_softmax_grad_row_4(a, b, out, NARROW, 1, v4_late(0));
         unpad_row(dx + r * n, out, n);
     }
@@ -157,7 +157,7 @@ static void xent_block(int64_t rows, int64_t n, const float *x, const float *t, 
     for (int64_t r = 0; n < NARROW && r < rows; r++) {
         float a[NARROW], b[NARROW], out[NARROW];
         pad_row(a, x + r * n, n, -INFINITY);
-        pad_row(b, t + r * n, n, 0);
+        pad_row(b, t + r * n, n, 0.0f);
         sum[r] = xent_row_4(a, b, out, NARROW, 1, v4_late(0), &weight[r], &score[r]);
         unpad_row(grad + r * n, out, n);
     }

@@ -5,6 +5,7 @@
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/pool.h"
+#include "device/cpu/vec/random.h"
 #include "device/cpu/vec/reduce.h"
 #include "device/cpu/vec/resize.h"
 #include "device/cpu/vec/norm.h"
@@ -21,4 +22,5 @@ const stk_vec STK_VEC(stk_vec) = {
     .pool = &STK_VEC(stk_vec_pool),
     .softmax = &STK_VEC(stk_vec_softmax),
     .norm = &STK_VEC(stk_vec_norm),
+    .random = &STK_VEC(stk_vec_random),
 };

@@ -35,6 +35,7 @@ typedef struct stk_vec {
     const struct stk_vec_pool *pool;       /* pool.h */
     const struct stk_vec_softmax *softmax; /* softmax.h */
     const struct stk_vec_norm *norm;       /* norm.h */
+    const struct stk_vec_random *random;   /* random.h */
 } stk_vec;
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
