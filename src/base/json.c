@@ -392,9 +392,10 @@ const char *stk_json_text(const stk_json *value, const char *otherwise)
 
 int64_t stk_json_int(const stk_json *value, int64_t otherwise)
 {
+    const double end = 9223372036854775808.0;
     if (value && value->kind == STK_JSON_INT) return value->integer;
-    if (value && value->kind == STK_JSON_DOUBLE && value->number >= -0x1p63 &&
-        value->number < 0x1p63 && (double)(int64_t)value->number == value->number)
+    if (value && value->kind == STK_JSON_DOUBLE && value->number >= -end && value->number < end &&
+        (double)(int64_t)value->number == value->number)
         return (int64_t)value->number;
     return otherwise;
 }

@@ -1,6 +1,8 @@
 /* The heap's own promises: alignment, fault injection, arenas, growth, checked sizes. */
 #include "check.h"
 
+#include <pthread.h>
+
 TEST(blocks_are_aligned_and_counted)
 {
     int64_t live = stk_alloc_live();
@@ -86,5 +88,91 @@ static stk_status grow_a_list(void)
 }
 
 TEST(growing_survives_every_refusal) { OOM_LOOP(grow_a_list()); }
+
+static void *allocate_here(void *argument)
+{
+    void **blocks = argument;
+    for (int i = 0; i < 100; i++) {
+        blocks[i] = stk_malloc((size_t)i * 40);
+        if (blocks[i]) memset(blocks[i], i, (size_t)i * 40);
+    }
+    void *own = stk_malloc(64);
+    stk_free(own); /* stays with this thread and goes with it */
+    return NULL;
+}
+
+static void *free_here(void *argument)
+{
+    void **blocks = argument;
+    for (int i = 0; i < 100; i++) stk_free(blocks[i]);
+    return NULL;
+}
+
+TEST(blocks_may_be_freed_by_another_thread)
+{
+    int64_t live = stk_alloc_live(), count = stk_alloc_count();
+    for (int round = 0; round < 20; round++) {
+        void *blocks[100];
+        pthread_t maker, freer;
+        REQUIRE(CHECK(pthread_create(&maker, NULL, allocate_here, blocks) == 0));
+        pthread_join(maker, NULL);
+        for (int i = 0; i < 100; i++) {
+            REQUIRE(CHECK(blocks[i] && (uintptr_t)blocks[i] % STK_ALIGN == 0));
+            for (int k = 0; k < i * 40; k++) REQUIRE(CHECK(((char *)blocks[i])[k] == i));
+        }
+        CHECK_EQ_I64(stk_alloc_live(), live + 100);
+        REQUIRE(CHECK(pthread_create(&freer, NULL, free_here, blocks) == 0));
+        pthread_join(freer, NULL);
+        CHECK_EQ_I64(stk_alloc_live(), live);
+    }
+    CHECK_EQ_I64(stk_alloc_count() - count, 20 * 101); /* also those of threads that are gone */
+}
+
+TEST(kept_blocks_never_overlap)
+{
+    enum { MANY = 600 };
+    unsigned char *blocks[MANY] = {0};
+    size_t sizes[MANY] = {0};
+    uint64_t state = 1;
+    for (int step = 0; step < 20000; step++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int i = (int)(state >> 33) % MANY;
+        if (blocks[i]) {
+            bool whole = true;
+            for (size_t k = 0; k < sizes[i]; k++) whole &= blocks[i][k] == (unsigned char)i;
+            CHECK(whole);
+            stk_free(blocks[i]);
+            blocks[i] = NULL;
+        } else {
+            sizes[i] = (size_t)(state >> 20) % 2600;
+            blocks[i] = stk_malloc(sizes[i]);
+            REQUIRE(CHECK(blocks[i]));
+            memset(blocks[i], i, sizes[i]);
+        }
+    }
+    for (int i = 0; i < MANY; i++) stk_free(blocks[i]);
+}
+
+static int64_t hook_allocs, hook_frees;
+static void *hook_alloc(void *context, size_t align, size_t size)
+{
+    void *memory = NULL;
+    hook_allocs += context == &hook_allocs;
+    return posix_memalign(&memory, align, size) == 0 ? memory : NULL;
+}
+static void hook_free(void *context, void *memory)
+{
+    hook_frees += context == &hook_allocs;
+    free(memory);
+}
+
+TEST(a_hook_sees_every_block)
+{
+    stk_set_allocator(&(stk_allocator){hook_alloc, hook_free, &hook_allocs});
+    for (int i = 0; i < 10; i++) stk_free(stk_malloc(100));
+    stk_set_allocator(NULL);
+    CHECK_EQ_I64(hook_allocs, 10);
+    CHECK_EQ_I64(hook_frees, 10);
+}
 
 TEST_MAIN()
