@@ -10,6 +10,7 @@
 #include "device/kernels_conv.h"
 #include "device/kernels_image.h"
 #include "device/kernels_index.h"
+#include "device/kernels_rnn.h"
 #include "device/kernels_nn.h"
 
 typedef enum stk_kernel {

@@ -8,6 +8,7 @@
 #include "device/cpu/vec/random.h"
 #include "device/cpu/vec/reduce.h"
 #include "device/cpu/vec/resize.h"
+#include "device/cpu/vec/rnn.h"
 #include "device/cpu/vec/norm.h"
 #include "device/cpu/vec/softmax.h"
 
@@ -23,4 +24,5 @@ const stk_vec STK_VEC(stk_vec) = {
     .softmax = &STK_VEC(stk_vec_softmax),
     .norm = &STK_VEC(stk_vec_norm),
     .random = &STK_VEC(stk_vec_random),
+    .rnn = &STK_VEC(stk_vec_rnn),
 };

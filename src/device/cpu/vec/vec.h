@@ -36,6 +36,7 @@ typedef struct stk_vec {
     const struct stk_vec_softmax *softmax; /* softmax.h */
     const struct stk_vec_norm *norm;       /* norm.h */
     const struct stk_vec_random *random;   /* random.h */
+    const struct stk_vec_rnn *rnn;         /* rnn.h */
 } stk_vec;
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
