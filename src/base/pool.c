@@ -71,6 +71,7 @@ typedef struct worker {
 struct stk_pool {
     int32_t threads;
     int32_t most_spins;
+    int32_t home;    /* processor of the caller when the threads were made */
     int32_t spins;   /* the caller's patience; written under `busy` */
     uint32_t forks;  /* value of `forks` when the threads were made */
     worker *workers; /* workers[0] is thread 1 */
@@ -145,9 +146,25 @@ static void wait_for_mail(worker *w, uint32_t last)
     __atomic_store_n(&w->reply.asleep, 0, __ATOMIC_RELAXED);
 }
 
+/* A new thread starts on its maker's processor, and the scheduler takes its time to move it. So it goes to a processor of
+ * its own first, the thread-th one after the caller's, and may be moved freely from then on. */
+static void take_a_processor(const worker *w)
+{
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) return;
+    int cpu = w->pool->home >= 0 ? w->pool->home : 0;
+    for (int32_t steps = w->thread % CPU_COUNT(&all); steps > 0; steps--) do
+            cpu = (cpu + 1) % CPU_SETSIZE;
+        while (!CPU_ISSET(cpu, &all));
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0) sched_setaffinity(0, sizeof all, &all);
+}
+
 static void *work(void *argument)
 {
     worker *w = argument;
+    take_a_processor(w);
     char name[16];
     snprintf(name, sizeof name, "pool %d", (int)w->thread);
     stk_trace_name_thread(name);
@@ -327,6 +344,7 @@ stk_status stk_pool_new(int32_t threads, stk_pool **out, stk_error *err)
     pool->threads = threads;
     pool->most_spins = pool->spins = threads > processors ? SPIN_SHORT : SPIN_LONG;
     pool->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
+    pool->home = sched_getcpu();
     stk_status status = threads > 1 ? start_workers(pool, err) : STK_OK;
     if (status != STK_OK) {
         stk_pool_release(pool);
