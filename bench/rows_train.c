@@ -167,7 +167,7 @@ static void adam(stk_graph *g, const bench_job *j, parameters *p, stk_val loss)
         stk_val v1 =
             stk_g_add(g, v, stk_g_mul(g, stk_g_sub(g, stk_g_square(g, d[i]), v), NUM(1 - BETA2)));
         stk_val step =
-            stk_g_div(g, stk_g_mul(g, rate, m1), stk_g_add(g, stk_g_sqrt(g, v1), NUM(EPSILON)));
+            stk_g_mul(g, rate, stk_g_div(g, m1, stk_g_add(g, stk_g_sqrt(g, v1), NUM(EPSILON))));
         stk_g_assign(g, m, m1);
         stk_g_assign(g, v, v1);
         stk_g_assign(g, p->value[i], stk_g_sub(g, p->value[i], step));

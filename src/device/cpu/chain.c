@@ -41,6 +41,7 @@ typedef struct transfer { /* between an argument and a place, once per tile or p
     int16_t place, arg;
     int32_t size;
     int32_t lane;
+    bool wide; /* scalars: spread over a tile */
 } transfer;
 
 /* Strides of an input, with joinable dimensions joined. */
@@ -65,6 +66,7 @@ typedef struct chain_state {
     transfer store[STK_CHAIN_IO];
     struct {
         int16_t place, lane;
+        bool wide;
         int64_t bits;
     } constant[STK_CHAIN_IO];
     walk walk[STK_CHAIN_IO]; /* of strided[] */
@@ -78,6 +80,8 @@ typedef struct value {
     int32_t last;  /* step that reads it last; `ops` = a store at the end, FOREVER = never reused */
     int32_t place; /* -1: none yet */
     bool made;     /* by a step */
+    bool number;   /* one number for all elements */
+    bool wide;     /* a number that some step needs as a tile */
 } value;
 
 enum { FOREVER = 1 << 20 };
@@ -205,6 +209,7 @@ static void place_inputs(builder *b)
         } else {
             s->scalar[s->scalars++] = transfer_of(v, i, dtype, s->ew->load[dtype]);
             v->last = FOREVER;
+            v->number = true;
         }
     }
 }
@@ -217,6 +222,7 @@ static void place_constants(builder *b)
         value *v = &b->value[b->p->inputs + i];
         v->place = new_slot(b, v->lane);
         v->last = FOREVER;
+        v->number = true;
         int64_t bits = stk_lane_bits((stk_lane)constant->lane, constant->value);
         s->constant[i].place = (int16_t)v->place;
         s->constant[i].lane = (int16_t)v->lane;
@@ -236,20 +242,48 @@ static void place_outputs(builder *b)
     }
 }
 
+static bool commutes(stk_ew code)
+{
+    return code == STK_EW_ADD || code == STK_EW_MUL || code == STK_EW_MAX || code == STK_EW_MIN;
+}
+
+/* The function for this op. A number goes in as a number where there is a function for that; the others become tiles. */
+static stk_tile_fn choose_function(builder *b, const stk_chain_op *op, int32_t *operand)
+{
+    stk_ew code = (stk_ew)op->code;
+    value *v = b->value;
+    int arity = stk_ew_arity(code), at = -1;
+    bool swap = (commutes(code) && v[operand[0]].number && !v[operand[1]].number) ||
+                ((code == STK_EW_FMA || code == STK_EW_FNMA) && v[operand[1]].number &&
+                 !v[operand[0]].number);
+    if (swap) {
+        int32_t first = operand[0];
+        operand[0] = operand[1];
+        operand[1] = first;
+    }
+    for (int k = 0; k < arity && op->lane == STK_LANE_F32 && at < 0; k++)
+        if (v[operand[k]].number && b->s->ew->scalar[code][k]) at = k;
+    for (int k = 0; k < arity; k++)
+        if (k != at) v[operand[k]].wide = true;
+    return at < 0 ? b->s->ew->op[code][op->lane] : b->s->ew->scalar[code][at];
+}
+
 static void add_steps(builder *b)
 {
     for (int32_t i = 0; i < b->p->ops; i++) {
         const stk_chain_op *op = &b->p->op[i];
         step *to = &b->s->step[b->s->steps++];
         int16_t at[3];
+        if (op->code == STK_EW_CAST) {
+            to->cast = b->s->ew->cast[op->from][op->lane];
+            b->value[b->operand[i][0]].wide = true;
+        } else {
+            to->fn = choose_function(b, op, b->operand[i]);
+        }
         for (int k = 0; k < 3; k++) at[k] = (int16_t)b->value[b->operand[i][k]].place;
         drop_slots(b, i); /* before the result gets one: it may take over an operand's */
         value *result = &b->value[b->result[i]];
         if (result->place < 0) result->place = new_slot(b, result->lane);
-        if (op->code == STK_EW_CAST)
-            to->cast = b->s->ew->cast[op->from][op->lane];
-        else
-            to->fn = b->s->ew->op[op->code][op->lane];
         to->d = (int16_t)result->place;
         to->a = at[0], to->b = at[1], to->c = at[2];
         if (result->last < 0) { /* nobody reads it */
@@ -268,9 +302,19 @@ static void add_stores(builder *b)
         bool written = false;
         for (int32_t k = 0; k < b->s->movings; k++)
             written |= b->s->moving[k].arg == arg && b->s->moving[k].place == v->place;
-        if (!written)
-            b->s->store[b->s->stores++] = transfer_of(v, arg, dtype, b->s->ew->store[dtype]);
+        if (written) continue;
+        b->s->store[b->s->stores++] = transfer_of(v, arg, dtype, b->s->ew->store[dtype]);
+        b->value[b->output[i]].wide = true;
     }
+}
+
+/* How far each number is spread: over a tile, or not at all. */
+static void note_widths(builder *b)
+{
+    chain_state *s = b->s;
+    for (int32_t i = 0; i < s->scalars; i++) s->scalar[i].wide = b->value[s->scalar[i].arg].wide;
+    for (int32_t i = 0; i < s->constants; i++)
+        s->constant[i].wide = b->value[b->p->inputs + i].wide;
 }
 
 /* As long as the buffer allows. With rows, a whole number of them, so that a row tiled into a slot once
@@ -308,6 +352,7 @@ static stk_status prepare(stk_launch *launch, stk_error *err)
     place_outputs(&b);
     add_steps(&b);
     add_stores(&b);
+    note_widths(&b);
     choose_tile(&b);
     launch->state = s;
     return STK_OK;
@@ -336,7 +381,7 @@ static void load_scalars(const chain_state *s, frame *f, void *const *arg)
         if (from == f->splatted[i]) continue;
         int64_t one;
         t->move(1, &one, from);
-        s->ew->splat[t->lane](f->fill, f->at[t->place], &one);
+        s->ew->splat[t->lane](t->wide ? f->fill : 1, f->at[t->place], &one);
         f->splatted[i] = from;
     }
 }
@@ -452,7 +497,8 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     for (int32_t i = 0; i < s->slots; i++) f.at[i] = f.buffer + s->slot_offset[i];
     for (int32_t i = 0; i < s->scalars; i++) f.splatted[i] = NULL;
     for (int32_t i = 0; i < s->constants; i++)
-        s->ew->splat[s->constant[i].lane](f.fill, f.at[s->constant[i].place], &s->constant[i].bits);
+        s->ew->splat[s->constant[i].lane](s->constant[i].wide ? f.fill : 1,
+                                          f.at[s->constant[i].place], &s->constant[i].bits);
     int32_t segment = p->segments > 1 ? find_segment(s, p->segments, lo) : 0;
     for (; segment < p->segments && s->start[segment] < hi; segment++) {
         int64_t base = s->start[segment];

@@ -108,6 +108,39 @@
 FLOATS(f32, float, FN_F32)
 FLOATS(f64, double, FN_F64)
 
+/* ---- float with one operand that is a number, not a tile ------------------------------------------ */
+
+/* x, y and z are told where they come from: a tile's element, or a number read before the loop. */
+#define WITH_NUMBER(name, from_x, from_y, from_z, formula)                                         \
+    static void name(int64_t n, void *d, const void *a, const void *b, const void *c)              \
+    {                                                                                              \
+        float *to = d;                                                                             \
+        const float *first = a, *second = b, *third = c;                                           \
+        float number_x = *first, number_y = *second, number_z = *third;                            \
+        (void)number_x, (void)number_y, (void)number_z;                                            \
+        FOR_TILE                                                                                   \
+        {                                                                                          \
+            float x = from_x, y = from_y, z = from_z;                                              \
+            (void)z;                                                                               \
+            to[i] = (formula);                                                                     \
+        }                                                                                          \
+    }
+WITH_NUMBER(add_number, first[i], number_y, 0, x + y)
+WITH_NUMBER(sub_number, first[i], number_y, 0, x - y)
+WITH_NUMBER(number_sub, number_x, second[i], 0, x - y)
+WITH_NUMBER(mul_number, first[i], number_y, 0, x *y)
+WITH_NUMBER(div_number, first[i], number_y, 0, x / y)
+WITH_NUMBER(number_div, number_x, second[i], 0, x / y)
+WITH_NUMBER(max_number, first[i], number_y, 0, ((x > y) | (x != x)) ? x : y)
+WITH_NUMBER(min_number, first[i], number_y, 0, ((x < y) | (x != x)) ? x : y)
+WITH_NUMBER(fma_number_x, number_x, second[i], third[i], stk_madd_f32(x, y, z))
+WITH_NUMBER(fma_number_z, first[i], second[i], number_z, stk_madd_f32(x, y, z))
+WITH_NUMBER(fnma_number_x, number_x, second[i], third[i], stk_madd_f32(-x, y, z))
+WITH_NUMBER(lerp_number_z, first[i], second[i], number_z, stk_madd_f32(y - x, z, x))
+WITH_NUMBER(lerp_square_number_z, first[i], second[i], number_z,
+            stk_madd_f32(stk_madd_f32(y, y, -x), z, x))
+WITH_NUMBER(div_sqrt_number_z, first[i], second[i], number_z, x / (sqrtf(y) + z))
+
 /* The remainder takes the sign of the divisor; fmod is exact where x - y*floor(x/y) is not. */
 #define FLOOR_MOD(s, t, fmod_fn)                                                                   \
     static inline t floor_mod_##s(t x, t y)                                                        \
@@ -472,6 +505,17 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
            FLOAT_ROW(LERP_SQUARE, lerp_square),
            FLOAT_ROW(DIV_SQRT, div_sqrt),
            ANY_ROW(SELECT, select)},
+    .scalar = {[STK_EW_ADD] = {[1] = add_number},
+               [STK_EW_SUB] = {number_sub, sub_number},
+               [STK_EW_MUL] = {[1] = mul_number},
+               [STK_EW_DIV] = {number_div, div_number},
+               [STK_EW_MAX] = {[1] = max_number},
+               [STK_EW_MIN] = {[1] = min_number},
+               [STK_EW_FMA] = {[0] = fma_number_x, [2] = fma_number_z},
+               [STK_EW_FNMA] = {[0] = fnma_number_x},
+               [STK_EW_LERP] = {[2] = lerp_number_z},
+               [STK_EW_LERP_SQUARE] = {[2] = lerp_square_number_z},
+               [STK_EW_DIV_SQRT] = {[2] = div_sqrt_number_z}},
     .load = {[STK_F32] = move_4,
              [STK_F64] = move_8,
              [STK_F16] = load_f16,

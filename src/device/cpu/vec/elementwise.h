@@ -17,6 +17,9 @@ typedef struct stk_vec_ew {
     /* By operation and lane of the operands (of the choices for select, whose `a` is a bool tile); NULL where the
      * operation has no meaning. Comparisons and tests write bool tiles. The cast row is empty: see cast. */
     stk_tile_fn op[STK_EW_COUNT][STK_LANES];
+    /* The same for float tiles with operand 0, 1 or 2 a single element instead of a tile; NULL where that is not worth
+     * it. Saves the splat and a load per vector. */
+    stk_tile_fn scalar[STK_EW_COUNT][3];
     stk_tile_move load[STK_DTYPE_COUNT];      /* stored elements -> tile of stk_lane_of(dtype) */
     stk_tile_move store[STK_DTYPE_COUNT];     /* and back; integers keep their low bits */
     stk_tile_move cast[STK_LANES][STK_LANES]; /* [from][to] */
