@@ -3,6 +3,7 @@
 
 #include "base/tensor.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,13 +43,6 @@ void stk_eager_set_step(stk_eager *e, int64_t step)
 
 /* ---- results that are used again ------------------------------------------------------------------------ */
 
-static void lock(stk_prepared *p)
-{
-    while (__atomic_exchange_n(&p->lock, 1, __ATOMIC_ACQUIRE)) {
-    }
-}
-static void unlock(stk_prepared *p) { __atomic_store_n(&p->lock, 0, __ATOMIC_RELEASE); }
-
 static void free_prepared(stk_prepared *p)
 {
     stk_free(p->signature);
@@ -56,43 +50,55 @@ static void free_prepared(stk_prepared *p)
     stk_free(p);
 }
 
+/* The context and every tensor that may come back hold one count each; whoever drops the last one frees. */
+static void drop(stk_prepared *p)
+{
+    if (__atomic_sub_fetch(&p->living, 1, __ATOMIC_ACQ_REL) == 0) free_prepared(p);
+}
+
+static bool is_own_thread(const stk_prepared *p)
+{
+    return pthread_equal(p->thread, pthread_self());
+}
+
 static stk_tensor *handle_of(stk_buffer *buffer) { return (stk_tensor *)(void *)(buffer + 1); }
 
-/* The last handle of a result is gone: keep the block for the next result, as long as somebody may want it. */
+static stk_result_pool *pool_of(stk_prepared *p, const stk_tensor *t)
+{
+    stk_result_pool *pool = p->results;
+    if (p->nout == 1) return pool;
+    stk_shape s = stk_tensor_shape(t);
+    while (pool->type.dtype != t->dtype || !stk_shape_equal(&pool->type.shape, &s)) pool++;
+    return pool;
+}
+
+/* The last handle of a result is gone: keep the block for the next result. Only the thread of the context keeps, so the
+ * spare list needs no lock; on other threads the block really goes. */
 static void recycle(stk_buffer *self)
 {
     stk_prepared *p = self->owner;
-    stk_tensor *t = handle_of(self);
-    stk_result_pool *pool = p->results;
-    lock(p);
-    for (stk_shape s = stk_tensor_shape(t); p->nout > 1;
-         pool++) /* one with its type, and there is one */
-        if (pool->type.dtype == t->dtype && stk_shape_equal(&pool->type.shape, &s)) break;
-    bool keep = !p->closed && pool->nspare < STK_EAGER_SPARE;
-    if (keep) pool->spare[pool->nspare++] = t;
-    bool last = !keep && --p->living == 0 && p->closed;
-    unlock(p);
-    if (!keep) pool->release(self);
-    if (last) free_prepared(p);
+    stk_result_pool *pool = pool_of(p, handle_of(self));
+    if (is_own_thread(p) && !p->closed && pool->nspare < STK_EAGER_SPARE) {
+        pool->spare[pool->nspare++] = handle_of(self);
+        return;
+    }
+    pool->release(self);
+    drop(p);
 }
 
 static stk_tensor *new_result(stk_prepared *p, stk_result_pool *pool, stk_error *err)
 {
     stk_tensor *t = NULL;
-    lock(p);
-    if (pool->nspare > 0) t = pool->spare[--pool->nspare];
-    unlock(p);
-    if (t) {
+    if (pool->nspare > 0 && is_own_thread(p)) {
+        t = pool->spare[--pool->nspare];
         t->refs = t->buffer->refs = 1;
         return t;
     }
     if (stk_tensor_raw(pool->type.dtype, pool->type.shape.rank, pool->type.shape.dim, &t, err) !=
         STK_OK)
         return NULL;
-    lock(p);
     pool->release = t->buffer->release;
-    p->living++;
-    unlock(p);
+    __atomic_add_fetch(&p->living, 1, __ATOMIC_RELAXED);
     t->buffer->release = recycle;
     t->buffer->owner = p;
     return t;
@@ -102,16 +108,13 @@ static void close_prepared(stk_prepared *p)
 {
     stk_program_release(p->program);
     p->program = NULL;
-    lock(p);
     p->closed = true;
     for (int32_t o = 0; o < p->nout; o++)
         while (p->results[o].nspare > 0) {
-            p->living--;
             p->results[o].release(p->results[o].spare[--p->results[o].nspare]->buffer);
+            drop(p);
         }
-    bool last = p->living == 0;
-    unlock(p);
-    if (last) free_prepared(p);
+    drop(p);
 }
 
 void stk_eager_release(stk_eager *e)
@@ -242,6 +245,8 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
     if (!p) return stk_fail_memory(&e->error, "eager", sizeof *p);
     stk_status status = stk_program_compile(g, &options, true, &p->program, &e->error);
     p->hash = s->hash;
+    p->living = 1;
+    p->thread = pthread_self();
     p->nsignature = s->n;
     p->nin = nin;
     p->signature = stk_malloc((size_t)s->n * sizeof(int64_t));

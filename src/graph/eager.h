@@ -3,6 +3,8 @@
 #define STK_GRAPH_EAGER_H
 
 #include "graph/program.h"
+
+#include <pthread.h>
 #include "stoker/eager.h"
 
 /* Released results of one operation and shape, ready to be handed out again. */
@@ -22,9 +24,9 @@ typedef struct stk_prepared {
     stk_program *program;
     const stk_launch *single; /* the only launch, when it can be called without ceremony */
     stk_result_pool *results;
-    int32_t lock;   /* around spare lists: tensors may be released on any thread */
-    bool closed;    /* the context is gone; the last tensor frees this */
-    int64_t living; /* tensors handed out or spare */
+    pthread_t thread; /* the only one that touches the spare lists */
+    bool closed;      /* the context is gone; the last tensor frees this */
+    int64_t living;   /* atomic: the context, and tensors handed out or spare */
 } stk_prepared;
 
 typedef struct stk_tape_entry {

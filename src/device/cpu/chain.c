@@ -69,6 +69,7 @@ typedef struct chain_state {
         bool wide;
         int64_t bits;
     } constant[STK_CHAIN_IO];
+    moving single[4];        /* result and operands of a lone step */
     walk walk[STK_CHAIN_IO]; /* of strided[] */
     int64_t start[];         /* [segments + 1] first unit of each segment */
 } chain_state;
@@ -336,6 +337,9 @@ static void choose_tile(builder *b)
     for (int32_t i = 0; i < s->slots; i++) s->slot_offset[i] *= (int32_t)room;
 }
 
+static bool is_single(chain_state *s, int32_t segments);
+static void run_single(const stk_launch *launch, int64_t lo, int64_t hi, int part);
+
 static stk_status prepare(stk_launch *launch, stk_error *err)
 {
     const stk_chain *p = launch->params;
@@ -355,6 +359,7 @@ static stk_status prepare(stk_launch *launch, stk_error *err)
     note_widths(&b);
     choose_tile(&b);
     launch->state = s;
+    if (is_single(s, p->segments)) launch->run = run_single;
     return STK_OK;
 }
 
@@ -505,6 +510,32 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
         run_segment(s, &f, launch->arg + (int64_t)segment * s->args, stk_max_i64(lo - base, 0),
                     stk_min_i64(hi, s->start[segment + 1]) - base);
     }
+}
+
+/* One operation on tiles that are all arguments: no buffer, no tiles. */
+static void run_single(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    (void)part;
+    const chain_state *s = launch->state;
+    char *at[4];
+    for (int k = 0; k < 4; k++)
+        at[k] = (char *)launch->arg[s->single[k].arg] + lo * s->single[k].size;
+    s->step[0].fn(hi - lo, at[0], at[1], at[2], at[3]);
+}
+
+/* Fills single[] when run_single can do it. */
+static bool is_single(chain_state *s, int32_t segments)
+{
+    if (s->steps != 1 || !s->step[0].fn || segments != 1) return false;
+    if (s->loads || s->scalars || s->constants || s->strides || s->rows || s->stores) return false;
+    const int16_t place[4] = {s->step[0].d, s->step[0].a, s->step[0].b, s->step[0].c};
+    for (int k = 0; k < 4; k++) {
+        int32_t m = 0;
+        while (m < s->movings && s->moving[m].place != place[k]) m++;
+        if (m == s->movings) return false;
+        s->single[k] = s->moving[m];
+    }
+    return true;
 }
 
 /* ---- the implementation ---------------------------------------------------------------------- */
