@@ -17,6 +17,16 @@
 typedef struct stk_launch stk_launch;
 typedef struct stk_impl stk_impl;
 
+/* An arg that lives only inside its group, cut along with the units: instead of a whole array, each thread has
+ * memory for one part of it, used again for the next part while it is in cache. arg[] holds the address for the
+ * first thread. */
+typedef struct stk_local {
+    int32_t arg;
+    int32_t pad;
+    int64_t unit;  /* bytes of one unit of the group */
+    int64_t share; /* bytes from one thread's memory to the next one's */
+} stk_local;
+
 struct stk_launch {
     /* Hot: what the loop reads. */
     void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
@@ -29,6 +39,8 @@ struct stk_launch {
         scale; /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
     int32_t parts;
     int32_t threads; /* how many threads pay off here */
+    int32_t locals;
+    const stk_local *local; /* only where the device says keeps_parts */
     bool follows; /* runs part by part behind the launch before it, in the same parallel region */
     /* Cold: for election, reports and errors. */
     int32_t kernel; /* stk_kernel */
@@ -71,6 +83,7 @@ typedef struct stk_device_vt {
     stk_status (*run)(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err);
     stk_status (*wait)(stk_device *d, stk_error *err); /* until the queue is empty */
     bool shares_memory;                                /* host pointers are device addresses */
+    bool keeps_parts; /* runs a group part by part on one thread each, and knows stk_local */
     void (*release)(stk_device *d);
 } stk_device_vt;
 

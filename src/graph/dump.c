@@ -116,7 +116,8 @@ stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err)
         else
             for (int32_t i = 0; i < task->nargs && i < 4; i++)
                 if (task->arg[i] < p->g->nvalues)
-                    put(&t, " %s", STK_TYPE_TEXT(stk_type_of(p->g, task->arg[i])));
+                    put(&t, " %s%s", STK_TYPE_TEXT(stk_type_of(p->g, task->arg[i])),
+                        p->plan.home[stk_root(&p->plan, task->arg[i])].unit ? "*" : "");
         put(&t, "\n");
     }
     put(&t, "arena %lld bytes, constants %lld, variables %lld\n", (long long)p->plan.arena_bytes,

@@ -149,6 +149,22 @@ static stk_status emit_control(const linker *l, const stk_task *t, int64_t k, st
     return stk_control_new(p, &p->g->nodes[t->node], &inner, &p->control[k], err);
 }
 
+/* Which args live in memory of the threads. */
+static stk_status emit_locals(stk_program *p, const stk_task *t, stk_launch *out, stk_error *err)
+{
+    for (int32_t i = 0; i < t->nargs; i++)
+        out->locals += p->plan.home[stk_root(&p->plan, t->arg[i])].unit > 0;
+    if (!out->locals) return STK_OK;
+    stk_local *local = stk_arena_array(&p->plan.arena, (size_t)out->locals, sizeof *local);
+    if (!local) return stk_fail_memory(err, "launches", 0);
+    out->local = local;
+    for (int32_t i = 0; i < t->nargs; i++) {
+        const stk_home *h = &p->plan.home[stk_root(&p->plan, t->arg[i])];
+        if (h->unit > 0) *local++ = (stk_local){.arg = i, .unit = h->unit, .share = h->share};
+    }
+    return STK_OK;
+}
+
 static stk_status emit_launch(const linker *l, const stk_task *t, int64_t k, stk_error *err)
 {
     stk_program *p = l->p;
@@ -170,6 +186,7 @@ static stk_status emit_launch(const linker *l, const stk_task *t, int64_t k, stk
                         .flops = t->flops,
                         .bytes = t->bytes};
     if (t->scratch_bytes) out->scratch = (char *)p->memory + t->scratch_at;
+    STK_TRY(emit_locals(p, t, out, err));
     p->nlaunches++; /* from here on release() discards it */
     if (t->kernel < 0) return emit_control(l, t, k, err);
     out->run = t->impl->run;

@@ -26,8 +26,7 @@ void stk_cut(const stk_impl *impl, const void *params, double flops, double byte
 
 static bool is_output_arg(const stk_task *t, int32_t i) { return i % (t->nin + t->nout) >= t->nin; }
 
-/* Is arg i of the task cut along with its units, when the group has `units` of them? */
-static bool arg_is_cut(const stk_task *t, int32_t i, int64_t units)
+bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units)
 {
     if (t->kernel == STK_K_CHAIN) {
         const stk_chain *c = t->params;
@@ -45,7 +44,7 @@ static bool gets_along(const stk_plan *p, const stk_task *a, const stk_task *b, 
             if (stk_root(p, a->arg[i]) != stk_root(p, b->arg[j])) continue;
             if (!is_output_arg(a, i) && !is_output_arg(b, j)) continue; /* both only read */
             if (p->home[a->arg[i]].offset || p->home[b->arg[j]].offset) return false;
-            if (!arg_is_cut(a, i, units) || !arg_is_cut(b, j, units)) return false;
+            if (!stk_arg_is_cut(a, i, units) || !stk_arg_is_cut(b, j, units)) return false;
         }
     return true;
 }
@@ -61,7 +60,7 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, i
         return false;
     }
     int64_t grain = t->impl->grain ? t->impl->grain(t->params) : 1;
-    if (t->kernel != STK_K_CHAIN && h->units / stk_max_i64(grain, 1) < h->parts) return false;
+    if (t->kernel != STK_K_CHAIN && t->units / stk_max_i64(grain, 1) < h->parts) return false;
     bool meets = false; /* sharing data is the point of it */
     for (int64_t m = head; m < k; m++) {
         if (!gets_along(p, &p->tasks[m], t, h->units)) return false;

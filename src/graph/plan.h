@@ -44,6 +44,7 @@ typedef struct stk_home {
     /* roots in the arena: */
     int64_t bytes, at;   /* size; offset in the arena once planned */
     int32_t first, last; /* groups between which it is alive */
+    int64_t unit, share; /* > 0: lives inside one group only (stk_local) */
 } stk_home;
 
 typedef struct stk_plan {
@@ -55,6 +56,7 @@ typedef struct stk_plan {
     int32_t groups;
     int64_t arena_bytes;
     bool no_fuse, outside_results;
+    bool keeps_parts; /* of the device */
 } stk_plan;
 
 /* fuse.c: clusters[node] = number of the chain an elementwise node belongs to, -1 for others. */
@@ -67,6 +69,8 @@ stk_status stk_plan_chain(stk_plan *p, const int32_t *clusters, int32_t id, stk_
 stk_status stk_plan_join_updates(stk_plan *p, stk_error *err);
 /* tasks.c: all tasks in a valid order. */
 stk_status stk_plan_tasks(stk_plan *p, stk_error *err);
+/* groups.c: is arg i of the task cut along with its units, when the group has `units` of them? */
+bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units);
 /* memory.c: homes, lifetimes, offsets. stk_plan_homes before the election, stk_plan_memory after grouping. */
 stk_status stk_plan_homes(stk_plan *p, stk_error *err);
 stk_status stk_plan_memory(stk_plan *p, stk_error *err);

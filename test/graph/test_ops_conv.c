@@ -274,6 +274,26 @@ TEST(pooling_goes_before_relu_and_bias)
     stk_graph_release(g);
 }
 
+/* What passes from convolution to pooling never exists as a whole: each thread has room for one part of it. */
+TEST(values_inside_a_region_take_no_memory_of_their_own)
+{
+    stk_graph *g = NULL;
+    stk_program *p = NULL;
+    stk_program_stats stats;
+    stk_error err;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = input(g, "x", 4, (int64_t[]){32, 34, 34, 3}),
+            w = input(g, "w", 4, (int64_t[]){3, 3, 3, 16});
+    stk_g_output(g, "y", stk_g_max_pool(g, stk_g_conv(g, x, w, NULL), NULL));
+    stk_program_options o = stk_program_options_defaults();
+    o.deterministic = true;
+    CHECK_OK(stk_program_new(g, &o, &p, &err));
+    stk_program_describe(p, &stats);
+    CHECK(stats.arena_bytes < 32 * 32 * 32 * 16 * 4);
+    stk_program_release(p);
+    stk_graph_release(g);
+}
+
 /* ---- mistakes ------------------------------------------------------------------------------------------------ */
 
 typedef struct mistake {

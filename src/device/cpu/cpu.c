@@ -22,28 +22,47 @@ typedef struct group {
     int32_t parts, threads;
 } group;
 
+/* Local args are found in this share's memory, shifted so that the part's first unit is at its start. */
+static void run_local(const stk_launch *l, int64_t lo, int64_t hi, int32_t part, int32_t share)
+{
+    enum { MOST = 64 };
+    void *arg[MOST];
+    stk_launch mine = *l;
+    memcpy(arg, l->arg, (size_t)l->args * sizeof *arg);
+    for (int32_t i = 0; i < l->locals; i++) {
+        const stk_local *local = &l->local[i];
+        arg[local->arg] = (char *)arg[local->arg] + share * local->share - lo * local->unit;
+    }
+    mine.arg = arg;
+    l->run(&mine, lo * l->scale, hi * l->scale, part);
+}
+
 /* One range of one launch, with a span in the trace of the thread that runs it. */
-static inline void run_range(const stk_launch *l, int64_t lo, int64_t hi, int32_t part)
+static inline void run_range(const stk_launch *l, int64_t lo, int64_t hi, int32_t part,
+                             int32_t share)
 {
     if (lo >= hi) return;
     uint64_t start = stk_trace_start();
-    l->run(l, lo * l->scale, hi * l->scale, part);
+    if (l->locals)
+        run_local(l, lo, hi, part, share);
+    else
+        l->run(l, lo * l->scale, hi * l->scale, part);
     stk_trace_span(start, l->label, (uint32_t)part);
 }
 
 /* Most launches of a small model are one part: no division, no pool. */
 static inline void run_whole(const stk_launch *launch, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) run_range(&launch[i], 0, launch[i].units, 0);
+    for (int64_t i = 0; i < count; i++) run_range(&launch[i], 0, launch[i].units, 0, 0);
 }
 
-static inline void run_part(const group *g, int32_t part)
+static inline void run_part(const group *g, int32_t part, int32_t share)
 {
     for (int64_t i = 0; i < g->count; i++) {
         const stk_launch *l = &g->launch[i];
         int64_t lo, hi;
         stk_part_range(l->units, g->parts, part, &lo, &hi);
-        run_range(l, lo, hi, part);
+        run_range(l, lo, hi, part, share);
     }
 }
 
@@ -54,7 +73,7 @@ static void run_share(void *context, int64_t share, int32_t thread)
     const group *g = context;
     int64_t lo, hi;
     stk_part_range(g->parts, g->threads, (int32_t)share, &lo, &hi);
-    for (int64_t part = lo; part < hi; part++) run_part(g, (int32_t)part);
+    for (int64_t part = lo; part < hi; part++) run_part(g, (int32_t)part, (int32_t)share);
 }
 
 static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
@@ -65,7 +84,7 @@ static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
     if (g.threads > 1)
         stk_pool_run(cpu->pool, run_share, &g, g.threads);
     else if (g.parts > 1)
-        for (int32_t part = 0; part < g.parts; part++) run_part(&g, part);
+        for (int32_t part = 0; part < g.parts; part++) run_part(&g, part, 0);
     else
         run_whole(launch, count);
     for (int64_t i = 0; i < count; i++) {
@@ -204,6 +223,7 @@ static const stk_device_vt cpu_vt = {.describe = cpu_describe,
                                      .run = cpu_run,
                                      .wait = cpu_wait,
                                      .shares_memory = true,
+                                     .keeps_parts = true,
                                      .release = cpu_release};
 
 static void list_impls(stk_cpu *cpu)
