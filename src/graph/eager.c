@@ -133,7 +133,7 @@ void stk_eager_release(stk_eager *e)
 
 typedef struct signature {
     int64_t word[SIGNATURE_MAX];
-    int32_t n;
+    int32_t n, attributes_at;
     uint64_t hash;
 } signature;
 
@@ -149,6 +149,7 @@ static bool sign(signature *s, int64_t op, int32_t nin, stk_tensor *const *in,
         s->word[n++] = (int64_t)t->dtype << 8 | t->rank;
         for (int32_t d = 0; d < t->rank; d++) s->word[n++] = t->shape[d];
     }
+    s->attributes_at = n;
     if (attrs) {
         if (n + 2 + attrs->nints + attrs->nreals > SIGNATURE_MAX || attrs->nsubs) return false;
         s->word[n++] = attrs->nints;
@@ -248,6 +249,7 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
     p->living = 1;
     p->thread = pthread_self();
     p->nsignature = s->n;
+    p->attributes_at = s->attributes_at;
     p->nin = nin;
     p->signature = stk_malloc((size_t)s->n * sizeof(int64_t));
     if (status == STK_OK) {
@@ -350,8 +352,7 @@ static stk_status apply(stk_eager *e, stk_op op, stk_eager_build build, void *co
     if (!sign(&s, build ? (int64_t)(intptr_t)build : (int64_t)op, nin, in, attrs))
         return stk_fail(&e->error, STK_ERR_RANGE,
                         "%s: too many inputs or attributes for an eager call", who);
-    stk_prepared *p = build ? NULL : e->recent[op];
-    if (!p || !matches(p, &s)) p = find(e, &s);
+    stk_prepared *p = find(e, &s);
     if (!p) {
         stk_graph *g = NULL;
         STK_TRY(build_graph(&g, op, build, context, nin, in, attrs, &e->error));
@@ -382,16 +383,47 @@ static stk_status with_dense(stk_eager *e, stk_op op, stk_eager_build build, voi
     return status;
 }
 
+/* Is this the operation that p was prepared for? The common case of a loop: asked before anything is hashed. */
+static bool fits(const stk_prepared *p, int32_t nin, stk_tensor *const *in, const stk_attrs *attrs)
+{
+    const int64_t *want = p->signature + p->attributes_at;
+    if (p->nin != nin || (attrs != NULL) != (p->attributes_at < p->nsignature)) return false;
+    for (int32_t i = 0; i < nin; i++) {
+        const stk_type *type = &p->program->feeds[i].type;
+        const stk_tensor *t = in[i];
+        if (!t || t->dtype != type->dtype || t->rank != type->shape.rank) return false;
+        int64_t step = 1;
+        for (int32_t d = t->rank - 1; d >= 0; d--) { /* and dense */
+            if (t->shape[d] != type->shape.dim[d] || (t->stride[d] != step && t->shape[d] != 1))
+                return false;
+            step *= t->shape[d];
+        }
+    }
+    if (!attrs) return true;
+    if (*want++ != attrs->nints ||
+        p->attributes_at + 1 + attrs->nints + attrs->nreals != p->nsignature)
+        return false;
+    for (int32_t i = 0; i < attrs->nints; i++)
+        if (*want++ != attrs->ints[i]) return false;
+    return !attrs->nreals || !memcmp(want, attrs->reals, (size_t)attrs->nreals * sizeof *want);
+}
+
 stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const *in,
                            const stk_attrs *attrs, stk_tensor **out)
 {
     int32_t nout = 0;
-    if (!e) return STK_ERR_ARGUMENT;
-    if (!stk_op_row_of(op))
-        return stk_fail(&e->error, STK_ERR_ARGUMENT, "op number %d does not exist", (int)op);
-    STK_TRY(check_arguments(e, stk_op_name(op), nin, in, out));
     stk_tensor *result[OUTPUTS_MAX];
-    STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, result, &nout));
+    if (!e) return STK_ERR_ARGUMENT;
+    stk_prepared *p = (unsigned)op < STK_OP_COUNT ? e->recent[op] : NULL;
+    if (p && out && in && fits(p, nin, in, attrs)) {
+        STK_TRY(run_prepared(e, p, in, result));
+        nout = p->nout;
+    } else {
+        if (!stk_op_row_of(op))
+            return stk_fail(&e->error, STK_ERR_ARGUMENT, "op number %d does not exist", (int)op);
+        STK_TRY(check_arguments(e, stk_op_name(op), nin, in, out));
+        STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, result, &nout));
+    }
     stk_status status = e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, result) : STK_OK;
     for (int32_t o = 0; o < nout; o++) {
         if (status == STK_OK)

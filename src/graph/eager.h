@@ -20,7 +20,7 @@ typedef struct stk_result_pool {
 typedef struct stk_prepared {
     uint64_t hash;
     int64_t *signature;
-    int32_t nsignature, nin, nout;
+    int32_t nsignature, attributes_at, nin, nout;
     stk_program *program;
     const stk_launch *single; /* the only launch, when it can be called without ceremony */
     stk_result_pool *results;
