@@ -12,7 +12,7 @@ static double *keep_of(const stk_launch *l, int64_t each, int part)
     return (double *)l->scratch + each * part;
 }
 
-/* Rows of the launch's part, or none. */
+/* Units of one part, 0 for a part that had nothing to do. */
 static int64_t units_of_part(const stk_launch *l, int part)
 {
     int64_t lo, hi;
@@ -23,12 +23,14 @@ static int64_t units_of_part(const stk_launch *l, int part)
 /* out = the sum over parts of n doubles that lie `at` into what each part keeps. */
 static void add_parts(const stk_launch *l, int64_t each, int64_t at, int64_t n, float *out)
 {
-    for (int64_t c = 0; c < n; c++) {
-        double sum = 0;
-        for (int part = 0; part < l->parts; part++)
-            if (units_of_part(l, part)) sum += keep_of(l, each, part)[at + c];
-        out[c] = (float)sum;
+    double *total = NULL; /* what the first part kept becomes the sum */
+    for (int part = 0; part < l->parts; part++) {
+        if (!units_of_part(l, part)) continue;
+        double *kept = keep_of(l, each, part) + at;
+        for (int64_t c = 0; total && c < n; c++) total[c] += kept[c];
+        if (!total) total = kept;
     }
+    for (int64_t c = 0; c < n; c++) out[c] = total ? (float)total[c] : 0;
 }
 
 /* ---- moments and column sums: each part keeps two doubles per column --------------------------------- */
@@ -68,19 +70,23 @@ static void finish_moments(const stk_launch *l)
 {
     const stk_moments_params *p = l->params;
     float *mean = l->arg[1], *variance = l->arg[2];
-    for (int64_t c = 0; c < p->n; c++) {
-        double m = 0, m2 = 0, count = 0;
-        for (int part = 0; part < l->parts; part++) {
-            double rows = (double)(units_of_part(l, part) * p->rows);
-            if (rows == 0) continue;
-            const double *kept = keep_of(l, 2 * p->n, part);
-            double gap = kept[c] - m, share = rows / (count + rows);
-            m += gap * share;
-            m2 += kept[p->n + c] + gap * gap * count * share;
-            count += rows;
+    double *m = NULL, *m2 = NULL, count = 0;
+    for (int part = 0; part < l->parts; part++) { /* the others join the first one that has rows */
+        double rows = (double)(units_of_part(l, part) * p->rows), share = rows / (count + rows);
+        if (rows == 0) continue;
+        double *kept = keep_of(l, 2 * p->n, part), *kept2 = kept + p->n;
+        for (int64_t c = 0; m && c < p->n; c++) {
+            double gap = kept[c] - m[c];
+            m[c] += gap * share;
+            m2[c] += kept2[c] + gap * gap * count * share;
         }
-        mean[c] = (float)m;
-        variance[c] = (float)(m2 / count);
+        if (!m) m = kept, m2 = kept2;
+        count += rows;
+    }
+    double scale = 1 / count;
+    for (int64_t c = 0; m && c < p->n; c++) {
+        mean[c] = (float)m[c];
+        variance[c] = (float)(m2[c] * scale);
     }
 }
 

@@ -410,11 +410,33 @@ const stk_opdef stk_opdef_group_norm_grad = {.flags = STK_OPF_WIDEN,
                                              .lower = lower_group_norm_grad,
                                              .cost = cost_norm};
 
+/* v is 0 (none) or one number per channel of x. */
+static bool is_per_channel(const stk_graph *g, stk_val x, stk_val v)
+{
+    stk_type want = {stk_g_dtype(g, x), {.rank = 1, .dim = {stk_g_dim(g, x, -1)}}};
+    return !v || (stk_val_ok(g, v) && stk_type_equal(stk_type_of(g, v), &want));
+}
+
+/* x[batch, 1.., channels] has groups that are rows: each is a layer norm, which is faster there. */
+static stk_val group_norm_of_rows(stk_graph *g, stk_val x, stk_val gamma, stk_val beta,
+                                  int64_t groups, double eps)
+{
+    stk_shape s = stk_type_of(g, x)->shape;
+    stk_val y = stk_g_reshape(g, x, 3, (int64_t[]){s.dim[0], groups, s.dim[s.rank - 1] / groups});
+    y = stk_g_reshape(g, stk_g_layer_norm(g, y, 0, 0, 1, eps), s.rank, s.dim);
+    if (gamma) y = stk_g_mul(g, y, gamma);
+    return beta ? stk_g_add(g, y, beta) : y;
+}
+
 stk_val stk_g_group_norm(stk_graph *g, stk_val x, stk_val gamma, stk_val beta, int32_t groups,
                          double eps)
 {
     if (!stk_graph_ok(g)) return 0;
     int64_t width = stk_g_dim(g, x, -1), count = groups;
+    bool fits = stk_g_rank(g, x) >= 2 && groups > 0 && width > 0 && width % groups == 0 &&
+                is_per_channel(g, x, gamma) && is_per_channel(g, x, beta);
+    if (fits && stk_shape_count(&stk_type_of(g, x)->shape) == stk_g_dim(g, x, 0) * width)
+        return group_norm_of_rows(g, x, gamma, beta, groups, eps);
     if (!gamma) gamma = stk_g_fill(g, stk_g_dtype(g, x), 1, &width, 1);
     if (!beta) beta = stk_g_fill(g, stk_g_dtype(g, x), 1, &width, 0);
     return stk_g_apply(g, STK_OP_GROUP_NORM, 3, (stk_val[]){x, gamma, beta},
