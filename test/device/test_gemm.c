@@ -154,7 +154,7 @@ TEST(small_shapes_in_all_transposes)
     enum { SIZES = sizeof sizes / sizeof *sizes };
     for (int m = 0; m < SIZES; m++)
         for (int n = 0; n < SIZES; n++)
-            for (int k = 0; k < SIZES; k += 2 - (m + n) % 2)
+            for (int k = (m + n) % 2; k < SIZES; k += 2)
                 for (int turned = 0; turned < 4; turned++) {
                     stk_gemm g = shape(sizes[m], sizes[n], sizes[k], turned & 1, turned >> 1);
                     g.accumulate = (m + n + k) % 3 == 0;

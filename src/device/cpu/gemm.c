@@ -58,27 +58,45 @@ int64_t stk_gemm_units(const void *params)
     return stk_gemm_count(params, stk_gemm_own_cut(params));
 }
 
-/* A part should last a few times the fork and join around it, and up to 40 us where that leaves 8 of them: long
- * parts lose less at their edges. 1.2 us are 120 kFLOP, or 24 KB where there is little to compute. A part that packs b for
- * itself needs enough rows to make up for it, and is not one of very many, as each has its own
- * scratch. Constants, not measurements: the cut must not differ between machines. */
+/* Nanoseconds of one unit on a core of today: 100 FLOP/ns, or 20 B/ns where there is little to compute. A
+ * constant, not a measurement: the cut must not differ between machines. */
+static double unit_ns(const stk_gemm *g, stk_gemm_cut cut)
+{
+    const double size = (double)stk_dtype_size((stk_dtype)g->dtype), k = (double)g->k;
+    const double width = cut.columns ? (double)cut.step : (double)g->n;
+    const double height = cut.columns ? (double)g->m : (double)cut.step;
+    const double flops = 2.0 * width * height * k * (g->dtype == STK_F32 ? 1.0 : 2.0);
+    const double bytes = size * (width * height + k * (cut.columns ? width : height));
+    return fmax(flops / 100, bytes / 20);
+}
+
+/* Fewest rows that make up for a part's own packing of b, or for reading it once more. */
+static int64_t least_rows(const stk_gemm *g)
+{
+    enum { SMALL_B = 32 * 1024, LARGE_B = 128 * 1024, NARROW = 32 };
+    if (g->n <= NARROW) return 8;
+    if ((g->tb && g->k > 1) || g->k * g->n > LARGE_B) return 128;
+    return g->k * g->n > SMALL_B ? 64 : 1;
+}
+
+/* Numbers of parts that share out evenly; not very large ones, as each may have its own scratch. */
+static int64_t even_parts(int64_t parts)
+{
+    if (parts >= 8) return stk_min_i64(parts, 32) / 8 * 8;
+    return parts >= 4 ? 4 : parts >= 2 ? 2 : 1;
+}
+
+/* A part should last 10 us at least, and 40 us where that leaves 8 of them: long parts lose less at their
+ * edges. */
 int64_t stk_gemm_grain(const void *params)
 {
-    enum { FLOPS_PER_NS = 100, BYTES_PER_NS = 20, MOST_PARTS = 32, SMALL_B = 32 * 1024 };
     const stk_gemm *g = params;
     const stk_gemm_cut cut = stk_gemm_own_cut(g);
     const int64_t count = stk_gemm_count(g, cut);
-    const double size = (double)stk_dtype_size((stk_dtype)g->dtype), k = (double)g->k;
-    const double width = cut.columns ? (double)cut.step : (double)g->n;
-    const double height = cut.columns ? (double)g->m : 1.0;
-    const double flops = 2.0 * width * height * k * (g->dtype == STK_F32 ? 1.0 : 2.0);
-    const double bytes = size * (width * height + k * (cut.columns ? width : height));
-    const double ns = fmax(fmax(flops / FLOPS_PER_NS, bytes / BYTES_PER_NS), 0.1);
-    const double part_ns = fmin(fmax(ns * (double)count / 8, 1.2e3), 40e3);
-    int64_t grain = (int64_t)ceil(part_ns / ns);
-    if (!cut.columns && g->tb && g->k > 1) grain = stk_max_i64(grain, 128);
-    if (!cut.columns && g->k * g->n > SMALL_B) grain = stk_max_i64(grain, g->n < 64 ? 16 : 64);
-    return stk_max_i64(grain, stk_ceil_div(count, MOST_PARTS));
+    const double ns = fmin(unit_ns(g, cut) * (double)count, 1e15);
+    int64_t parts = stk_max_i64((int64_t)(ns / 40e3), stk_min_i64((int64_t)(ns / 10e3), 8));
+    if (!cut.columns) parts = stk_min_i64(parts, count / least_rows(g));
+    return stk_max_i64(count / even_parts(parts), 1);
 }
 
 /* Row by row, c (and a, when it is not transposed) is touched in equal shares if it is dense. */
