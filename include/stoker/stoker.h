@@ -28,8 +28,8 @@
  *     stk_program_release(p);
  *     stk_graph_release(g);
  *
- * Reading order: status.h (how calls fail), tensor.h, device.h, graph.h (build, differentiate, compile, run), nn.h and
- * image.h (more to build with), eager.h (one operation at a time). */
+ * Reading order: status.h (how calls fail), tensor.h, device.h, graph.h (build, differentiate, compile, run), nn.h,
+ * image.h and recurrent.h (more to build with), eager.h (one operation at a time). */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
@@ -39,6 +39,7 @@
 #include "graph.h"
 #include "nn.h"
 #include "image.h"
+#include "recurrent.h"
 #include "eager.h"
 
 #endif

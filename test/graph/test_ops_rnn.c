@@ -166,7 +166,7 @@ static const op_case small[] = {
 };
 OP_CASE_TEST(small_layers, small)
 
-/* Several parts, panels of weights (64, 67: one panel; 96: three; 131: none), sums beyond one block. */
+/* Several parts, panels of weights (64, 96, 128) and none (67, 131), sums beyond one block. */
 static const op_case large[] = {
     {.name = "lstm 64", .build = lstm, .nin = 6, .in = {LSTM_IN(33, 3, 33, 5, 64, 0.3)}},
     {.name = "lstm 67", .build = lstm, .nin = 6, .in = {LSTM_IN(16, 3, 16, 5, 67, 0.3)}},

@@ -10,12 +10,14 @@
 int64_t stk_rnn_units(const void *params) { return ((const stk_rnn_params *)params)->batch; }
 
 /* Every part reads all recurrent weights at each step: few rows to share them with cost more than they gain
- * from another thread. */
+ * from another thread, the more so when the weights do not stay in a core's own cache. */
 int64_t stk_rnn_grain(const void *params)
 {
-    enum { FEW = 16, LEAST = 4, ROWS = 8, MOST_PARTS = 16 };
-    int64_t batch = ((const stk_rnn_params *)params)->batch;
-    return batch <= FEW ? LEAST : stk_max_i64(ROWS, stk_ceil_div(batch, MOST_PARTS));
+    enum { FEW = 16, LEAST = 4, ROWS = 8, MANY_ROWS = 16, MOST_PARTS = 16, CACHED = 128 * 1024 };
+    const stk_rnn_params *p = params;
+    if (p->batch <= FEW) return LEAST;
+    int64_t rows = 4 * p->hidden > CACHED / stk_max_i64(p->hidden, 1) ? MANY_ROWS : ROWS;
+    return stk_max_i64(rows, stk_ceil_div(p->batch, MOST_PARTS));
 }
 
 bool stk_rnn_supports(const void *params)

@@ -171,7 +171,7 @@ static stk_val apply(stk_graph *g, stk_op op, const stk_node *like, int64_t give
 /* Blocks of columns that a vector kernel likes: whole registers, and small enough to stay in cache. */
 static int64_t panel_width(int64_t hidden)
 {
-    enum { NARROWEST = 32, WIDEST = 128, REGISTERS = 16 };
+    enum { NARROWEST = 32, WIDEST = 64, REGISTERS = 16 };
     int64_t best = 0;
     for (int64_t w = 1; w <= WIDEST && w <= hidden; w++) {
         if (hidden % w || w < NARROWEST) continue;
