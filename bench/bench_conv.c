@@ -81,7 +81,7 @@ static int run_launch(void *state, int64_t iterations)
 {
     timed *t = state;
     for (int64_t i = 0; i < iterations; i++)
-        if (t->device->vt->run(t->device, t->launch, 1, NULL) != STK_OK) return 1;
+        if (t->device->vt->run(t->device, t->launch, 1, 0, NULL) != STK_OK) return 1;
     return 0;
 }
 

@@ -84,7 +84,8 @@ static void run_slice(contender *c, int64_t repeats, int slice)
 {
     stk_error err;
     int64_t begin = stk_now_ns();
-    for (int64_t i = 0; i < repeats; i++) (void)c->device->vt->run(c->device, &c->launch, 1, &err);
+    for (int64_t i = 0; i < repeats; i++)
+        (void)c->device->vt->run(c->device, &c->launch, 1, 0, &err);
     c->slice[slice] = (double)(stk_now_ns() - begin) / (double)repeats;
 }
 

@@ -79,8 +79,10 @@ typedef struct stk_device_vt {
     stk_status (*copy)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
     /* Implementations of a kernel id, best guess first, ref last; count in *n. */
     const stk_impl *const *(*impls)(stk_device *d, stk_kernel kernel, int32_t *n);
-    /* Queues the launches in order. Returns when they are queued (CPU: done). */
-    stk_status (*run)(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err);
+    /* Queues the launches in order, on at most `threads` threads (0: as each launch says; it changes no bit of the
+     * results). Returns when they are queued (CPU: done). */
+    stk_status (*run)(stk_device *d, const stk_launch *launches, int64_t n, int32_t threads,
+                      stk_error *err);
     stk_status (*wait)(stk_device *d, stk_error *err); /* until the queue is empty */
     bool shares_memory;                                /* host pointers are device addresses */
     bool keeps_parts; /* runs a group part by part on one thread each, and knows stk_local */

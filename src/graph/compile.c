@@ -136,6 +136,7 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
         return status;
     }
     count_stats(p);
+    stk_program_start_trial(p);
     p->stats.build_ms = (double)(stk_now_ns() - start) / 1e6;
     *out = p;
     return STK_OK;

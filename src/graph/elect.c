@@ -95,13 +95,13 @@ static double time_task(const stk_plan *p, const stk_task *t, stk_election *e)
     double best = 1e300;
     if (trial_open(p, t, e, &tr)) {
         int64_t start = stk_now_ns();
-        (void)!e->device->vt->run(e->device, &tr.launch, 1,
+        (void)!e->device->vt->run(e->device, &tr.launch, 1, 0,
                                   NULL); /* warm-up: pages, code, caches */
         int64_t repeat = 1;
         for (int s = 0; s < SAMPLES; s++) {
             start = stk_now_ns();
             for (int64_t r = 0; r < repeat; r++)
-                (void)!e->device->vt->run(e->device, &tr.launch, 1, NULL);
+                (void)!e->device->vt->run(e->device, &tr.launch, 1, 0, NULL);
             (void)!e->device->vt->wait(e->device, NULL);
             double ns = (double)(stk_now_ns() - start) / (double)repeat;
             if (ns < best) best = ns;

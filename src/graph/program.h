@@ -37,6 +37,15 @@ typedef struct stk_fetch {
     void *bound; /* memory given for this run (control flow) */
 } stk_fetch;
 
+/* Short programs find out by trying whether threads help them: the first runs take turns between one thread and all, then
+ * the faster way stays. Fork-join is cheap, but data that two cores write in turn is not, and no table knows how far
+ * apart the cores are. Results have the same bits either way. */
+typedef struct stk_thread_trial {
+    int32_t left;       /* runs of the trial to come */
+    int32_t threads;    /* the decision: 1, or 0 for as many as each launch wants */
+    int64_t best_ns[2]; /* [one thread, all] */
+} stk_thread_trial;
+
 struct stk_program {
     stk_graph *g;  /* after all passes; names and types live here */
     stk_plan plan; /* its arena holds params and argument lists */
@@ -46,6 +55,7 @@ struct stk_program {
     int64_t memory_bytes;
     void *constants;
     int64_t constant_bytes;
+    stk_thread_trial trial;
     int64_t step;       /* number of the next run */
     void *step_address; /* where launches read it */
     stk_launch *launches;
@@ -68,6 +78,9 @@ static inline void stk_patch_all(const stk_patch *patches, int32_t n, void *addr
 {
     for (int32_t i = 0; i < n; i++) *patches[i].where = (char *)address + patches[i].offset;
 }
+
+/* program.c: sets up the trial of a new program, if it needs one. */
+void stk_program_start_trial(stk_program *p);
 
 /* compile.c: everything between a graph and a runnable program. */
 stk_status stk_program_emit(stk_program *p, const stk_program_options *options, stk_error *err);

@@ -88,7 +88,7 @@ static inline bool launch_once(stk_device *device, stk_kernel kernel, const char
     stk_error err;
     stk_launch l;
     bool good = launch_prepare(&l, device, kernel, name, params, arg, args, parts) &&
-                CHECK_OK(device->vt->run(device, &l, 1, &err));
+                CHECK_OK(device->vt->run(device, &l, 1, 0, &err));
     launch_discard(&l);
     return good;
 }

@@ -117,7 +117,7 @@ TEST(followers_run_part_by_part)
                                 .follows = i == 1,
                                 .state = (void *)(intptr_t)i};
         stk_device *d = launch_device(threads);
-        CHECK_OK(d->vt->run(d, l, 2, &err));
+        CHECK_OK(d->vt->run(d, l, 2, 0, &err));
         CHECK_EQ_I64(r.finished, 2);
         for (int32_t part = 0; part < 5; part++) {
             int64_t lo, hi;
@@ -149,7 +149,7 @@ TEST(groups_leave_a_trace_when_asked)
     int64_t spans = 0;
     for (int on = 0; on < 2; on++) {
         if (on) stk_trace_enable(0);
-        CHECK_OK(launch_device(1)->vt->run(launch_device(1), l, 3, &err));
+        CHECK_OK(launch_device(1)->vt->run(launch_device(1), l, 3, 0, &err));
         stk_trace_disable();
         stk_trace_drain(count_spans, &spans, NULL);
         CHECK_EQ_I64(spans, on ? 6 : 0); /* three launches of two parts each */

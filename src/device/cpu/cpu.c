@@ -76,10 +76,10 @@ static void run_share(void *context, int64_t share, int32_t thread)
     for (int64_t part = lo; part < hi; part++) run_part(g, (int32_t)part, (int32_t)share);
 }
 
-static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
+static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count, int32_t threads)
 {
     group g = {launch, count, launch->parts, launch->threads};
-    if (g.threads > cpu->threads) g.threads = cpu->threads;
+    if (g.threads > threads) g.threads = threads;
     if (g.threads > g.parts) g.threads = g.parts;
     if (g.threads > 1)
         stk_pool_run(cpu->pool, run_share, &g, g.threads);
@@ -95,14 +95,17 @@ static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count)
     }
 }
 
-static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, stk_error *err)
+static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, int32_t threads,
+                          stk_error *err)
 {
+    stk_cpu *cpu = (stk_cpu *)d;
     (void)err;
+    if (threads < 1 || threads > cpu->threads) threads = cpu->threads;
     stk_float_env was = stk_float_env_enter();
     for (int64_t i = 0; i < n;) {
         int64_t end = i + 1;
         while (end < n && launches[end].follows) end++;
-        run_group((stk_cpu *)d, launches + i, end - i);
+        run_group(cpu, launches + i, end - i, threads);
         i = end;
     }
     stk_float_env_leave(was);
