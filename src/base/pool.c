@@ -35,7 +35,7 @@
 enum {
     SPIN_LONG = 20000, /* pauses before sleep, about 0.3 ms */
     SPIN_SHORT = 50,   /* the same with more threads than processors, or strangers on them */
-    SPIN_REGAIN = 32,  /* patience won back by each wait */
+    SPIN_REGAIN = 256, /* patience won back by each wait */
     SPIN_LOOK = 256,   /* pauses between looks at the clock */
     SPIN_UNTIMED = 64, /* waits of the caller shorter than this are not worth a clock */
     GAP_NS = 150000,   /* a look this late means that the thread was put aside */

@@ -168,11 +168,32 @@ static int32_t candidates(const stk_task *t, const stk_election *e, const stk_im
     return n;
 }
 
-static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
-                             stk_error *err)
+static bool takes(const stk_impl *impl, const stk_task *t)
+{
+    return !impl->supports || impl->supports(t->params);
+}
+
+/* Without timing: the one remembered for this problem, or by table. Asks as few implementations as possible whether they
+ * take it: a library is opened by that question. */
+static const stk_impl *choose_at_once(const stk_task *t, const stk_election *e, const char *known)
+{
+    int32_t all = 0;
+    const stk_impl *best = NULL;
+    const stk_impl *const *list = e->device->vt->impls(e->device, (stk_kernel)t->kernel, &all);
+    if (known) {
+        best = find_by_name(list, all, known);
+        return best && takes(best, t) ? best : NULL;
+    }
+    for (int32_t i = 0; i < all; i++)
+        if ((!best || list[i]->rank < best->rank) && takes(list[i], t)) best = list[i];
+    return best;
+}
+
+static stk_status elect_by_time(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
+                                uint64_t key, const stk_impl **chosen, stk_error *err)
 {
     enum { MOST = 16 };
-    const stk_impl *list[MOST], *chosen = NULL;
+    const stk_impl *list[MOST];
     char name[64];
     int32_t n = candidates(t, e, list, MOST);
     if (!n)
@@ -180,25 +201,27 @@ static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elec
                         "%s: no kernel for '%s' on this device; cast to float32 or float64",
                         stk_op_name((stk_op)p->g->nodes[t->node].op),
                         stk_kernel_name((stk_kernel)t->kernel));
-    if (forced_name((stk_kernel)t->kernel, name, sizeof name)) {
-        STK_TRY(choose_forced(t, list, n, name, &chosen, err));
-    } else if (n == 1 || (n == 2 && list[1]->rank >= 100)) {
-        chosen = list[0];
-    } else if (e->deterministic) {
-        chosen = list[0];
-        for (int32_t i = 1; i < n; i++)
-            if (list[i]->rank < chosen->rank) chosen = list[i];
-    } else {
-        uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, e->threads);
-        const char *known = stk_elect_cache_find(cache, key);
-        chosen = known ? find_by_name(list, n, known) : NULL;
-        if (!chosen) {
-            int64_t start = stk_now_ns();
-            chosen = choose_timed(p, t, e, list, n);
-            e->spent_ms += (double)(stk_now_ns() - start) / 1e6;
-            stk_elect_cache_add(cache, key, (stk_kernel)t->kernel, chosen->name);
-        }
-    }
+    if (forced_name((stk_kernel)t->kernel, name, sizeof name))
+        return choose_forced(t, list, n, name, chosen, err);
+    *chosen = list[0];
+    if (e->ref || n == 1 || (n == 2 && list[1]->rank >= 100)) return STK_OK;
+    int64_t start = stk_now_ns();
+    *chosen = choose_timed(p, t, e, list, n);
+    e->spent_ms += (double)(stk_now_ns() - start) / 1e6;
+    stk_elect_cache_add(cache, key, (stk_kernel)t->kernel, (*chosen)->name);
+    return STK_OK;
+}
+
+static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
+                             stk_error *err)
+{
+    const stk_impl *chosen = NULL;
+    char name[64];
+    uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, e->threads);
+    const char *known = stk_elect_cache_find(cache, key);
+    bool forced = forced_name((stk_kernel)t->kernel, name, sizeof name);
+    if (!e->ref && !forced && (known || e->deterministic)) chosen = choose_at_once(t, e, known);
+    if (!chosen) STK_TRY(elect_by_time(p, t, e, cache, key, &chosen, err));
     settle(t, e, chosen);
     return STK_OK;
 }
