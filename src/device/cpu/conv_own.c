@@ -19,11 +19,13 @@ enum {
     WEIGHT_BAND = 1 << 12, /* floats of dy per band: half of the first-level cache */
     FAR = 1 << 14,         /* weights beyond this many floats are packed */
     PANEL = 4,             /* registers of the widest panel */
+    NARROW = 256,          /* bytes of a pixel of dy up to which it is read in place */
 };
 
 typedef struct own_sizes {
-    int64_t wide;                /* columns of a group rounded up to registers */
-    int64_t band, packed, extra; /* floats of scratch; extra: sums of backward weight */
+    int64_t wide;          /* columns of a group rounded up to registers */
+    int64_t band, bands;   /* floats of one image's band, and of all images that go together */
+    int64_t packed, extra; /* floats of scratch; extra: sums of backward weight */
     int64_t total;
 } own_sizes;
 
@@ -50,10 +52,11 @@ static void data_plan(const stk_conv *c, bool back, stk_conv_plan *plan, own_siz
     stk_conv_plan_init(plan, c, back, DATA_BAND, DATA_BAND);
     *size = (own_sizes){.wide = stk_round_up(plan->columns, vec()->width)};
     size->band = line(stk_conv_plan_band(plan));
+    size->bands = size->band * plan->images;
     bool pack =
         !plan->deep && (back || size->wide != plan->columns || plan->rows * plan->dest_c > FAR);
     if (pack) size->packed = line(c->groups * plan->rows * size->wide);
-    size->total = size->band + size->packed;
+    size->total = size->bands + size->packed;
 }
 
 /* Bands of dy that stay in the first-level cache while all rows of weights pass over them. */
@@ -62,15 +65,15 @@ static void weight_plan(const stk_conv *c, stk_conv_plan *plan, own_sizes *size)
     stk_conv_plan_init(plan, c, false, DATA_BAND, stk_max_i64(WEIGHT_BAND / c->oc, 64));
     *size = (own_sizes){.wide = stk_round_up(plan->columns, vec()->width)};
     size->band = line(stk_conv_plan_band(plan));
-    if (plan->deep) {
+    size->bands = size->band * plan->images;
+    stk_conv_phase p;
+    stk_conv_phase_get(plan, 0, &p);
+    if (plan->deep)
         size->wide = plan->columns;
-    } else if (size->wide != plan->columns) {
-        stk_conv_phase p;
-        stk_conv_phase_get(plan, 0, &p);
-        size->packed = line(p.band_rows * p.band_cols * size->wide);
-    }
+    else if (size->wide != plan->columns || c->oc * (int64_t)sizeof(float) > NARROW)
+        size->packed = line(plan->images * p.band_rows * p.band_cols * PANEL * vec()->width);
     size->extra = line((plan->deep ? c->groups : c->groups * size->wide) * plan->rows);
-    size->total = size->band + size->packed + size->extra;
+    size->total = size->bands + size->packed + size->extra;
 }
 
 static bool small_enough(const stk_conv *c)
@@ -278,80 +281,99 @@ static void data_band(const own_state *s, stk_conv_block *b, const float *w)
         }
 }
 
-static void data_phase(const own_state *s, const stk_conv_phase *p, const float *x, const float *w,
-                       float *y, float *band)
+static int64_t image(const int64_t size[3], int64_t channels)
+{
+    return size[0] * size[1] * size[2] * channels;
+}
+
+/* The source of one band of b->images images: b->x and b->x_image. */
+static void bring_band(const own_state *s, const stk_conv_phase *p, const float *x, int64_t d,
+                       int64_t row, int64_t col, stk_conv_block *b, float *scratch)
+{
+    int64_t x_image = image(s->plan.source, s->plan.source_c);
+    b->x_image = p->padded ? s->size.band : x_image;
+    for (int64_t i = 0; i < b->images; i++) {
+        const float *at = stk_conv_band(&s->plan, p, x + i * x_image, d, row, b->rows, col, b->cols,
+                                        scratch + i * s->size.band);
+        if (i == 0) b->x = at;
+        if (!p->padded) break;
+    }
+}
+
+static void data_phase(const own_state *s, const stk_conv_phase *p, int64_t images, const float *x,
+                       const float *w, float *y, float *scratch)
 {
     const stk_conv_plan *plan = &s->plan;
     const stk_conv_axis *a = p->axis;
     const int64_t *dest = plan->dest, c = plan->dest_c;
-    stk_conv_block b = {.run = p->run, .runs = p->runs};
+    stk_conv_block b = {.images = images, .run = p->run, .runs = p->runs};
     b.x_col = a[2].from_step * plan->source_c;
     b.x_row = a[1].from_step * p->span[2] * plan->source_c;
     b.y_col = a[2].to_step * c;
     b.y_row = a[1].to_step * dest[2] * c;
+    b.y_image = image(dest, c);
     for (int64_t d = 0; d < a[0].count; d++)
         for (int64_t row = 0; row < a[1].count; row += p->band_rows)
             for (int64_t col = 0; col < a[2].count; col += p->band_cols) {
                 b.rows = stk_min_i64(p->band_rows, a[1].count - row);
                 b.cols = stk_min_i64(p->band_cols, a[2].count - col);
-                b.x = stk_conv_band(plan, p, x, d, row, b.rows, col, b.cols, band);
+                bring_band(s, p, x, d, row, col, &b, scratch);
                 int64_t at_d = a[0].to + d * a[0].to_step, at_row = a[1].to + row * a[1].to_step;
                 b.y = y + ((at_d * dest[1] + at_row) * dest[2] + a[2].to + col * a[2].to_step) * c;
                 data_band(s, &b, w);
             }
 }
 
-static int64_t image(const int64_t size[3], int64_t channels)
-{
-    return size[0] * size[1] * size[2] * channels;
-}
-
 static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const own_state *s = launch->state;
     const stk_conv_plan *plan = &s->plan;
-    float *band = (float *)launch->scratch + part * s->size.total;
+    float *scratch = (float *)launch->scratch + part * s->size.total;
     const float *x = launch->arg[0], *w = launch->arg[1];
     float *y = launch->arg[2];
     if (s->size.packed && lo < hi) {
-        pack_weights(s, w, band + s->size.band);
-        w = band + s->size.band;
+        pack_weights(s, w, scratch + s->size.bands);
+        w = scratch + s->size.bands;
     }
     int64_t x_image = image(plan->source, plan->source_c),
             y_image = image(plan->dest, plan->dest_c);
-    for (int64_t i = lo; i < hi; i++)
+    for (int64_t i = lo; i < hi; i += plan->images)
         for (int64_t p = 0; p < s->phases; p++)
-            data_phase(s, &s->phase[p], x + i * x_image, w, y + i * y_image, band);
+            data_phase(s, &s->phase[p], stk_min_i64(plan->images, hi - i), x + i * x_image, w,
+                       y + i * y_image, scratch);
 }
 
 /* ---- backward weight ------------------------------------------------------------------------------------ */
 
-/* Columns of dy of one group, rounded up to registers with zeros. */
-static void pack_dy(const own_state *s, const stk_conv_block *b, float *to)
+/* One panel of dy, its pixels side by side, rounded up to registers with zeros. */
+static void pack_dy(const stk_conv_block *b, int64_t live, int64_t wide, float *to)
 {
-    int64_t columns = s->plan.columns, wide = s->size.wide;
-    for (int64_t row = 0; row < b->rows; row++)
-        for (int64_t col = 0; col < b->cols; col++, to += wide) {
-            memcpy(to, b->y + row * b->y_row + col * b->y_col, (size_t)columns * sizeof *to);
-            memset(to + columns, 0, (size_t)(wide - columns) * sizeof *to);
-        }
+    for (int64_t i = 0; i < b->images; i++)
+        for (int64_t row = 0; row < b->rows; row++)
+            for (int64_t col = 0; col < b->cols; col++, to += wide) {
+                memcpy(to, b->y + i * b->y_image + row * b->y_row + col * b->y_col,
+                       (size_t)live * sizeof *to);
+                memset(to + live, 0, (size_t)(wide - live) * sizeof *to);
+            }
 }
 
-static void weight_group(const own_state *s, stk_conv_block b, float *packed, float *sums)
+static void weight_group(const own_state *s, const stk_conv_block *group, float *packed,
+                         float *sums)
 {
     int64_t vf = s->vec->width;
-    if (s->size.packed) {
-        pack_dy(s, &b, packed);
-        b.y = packed;
-        b.y_col = s->size.wide;
-        b.y_row = b.cols * b.y_col;
-    }
-    float *y = b.y;
     for (int64_t first = 0, nv; first < s->size.wide; first += nv * vf) {
         nv = panel_width((s->size.wide - first) / vf);
-        b.y = y + first;
+        stk_conv_block b = *group;
+        b.y += first;
         b.dw = sums + first * s->plan.rows;
         b.ldw = b.columns = nv * vf;
+        if (s->size.packed) {
+            pack_dy(&b, stk_min_i64(nv * vf, s->plan.columns - first), nv * vf, packed);
+            b.y = packed;
+            b.y_col = nv * vf;
+            b.y_row = b.cols * b.y_col;
+            b.y_image = b.rows * b.y_row;
+        }
         s->vec->weight[nv - 1](&b);
     }
 }
@@ -369,30 +391,38 @@ static void weight_band(const own_state *s, const stk_conv_block *band, float *p
     for (int64_t g = 0; g < plan->conv->groups; g++) {
         b.x = band->x + g * plan->inner;
         b.y = band->y + g * plan->columns;
-        weight_group(s, b, packed, sums + g * s->size.wide * plan->rows);
+        weight_group(s, &b, packed, sums + g * s->size.wide * plan->rows);
     }
 }
 
-static void weight_image(const own_state *s, const float *x, float *dy, float *scratch)
+static void weight_images(const own_state *s, int64_t images, const float *x, float *dy,
+                          float *scratch)
 {
     const stk_conv_plan *plan = &s->plan;
     const stk_conv_phase *p = s->phase;
     const int64_t *dest = plan->dest;
-    stk_conv_block b = {.run = p->run, .runs = p->runs};
+    stk_conv_block b = {.images = images, .run = p->run, .runs = p->runs};
     b.x_col = p->axis[2].from_step * plan->source_c;
     b.x_row = p->axis[1].from_step * p->span[2] * plan->source_c;
     b.y_col = plan->dest_c;
     b.y_row = dest[2] * plan->dest_c;
-    float *packed = scratch + s->size.band;
+    b.y_image = image(dest, plan->dest_c);
+    float *packed = scratch + s->size.bands;
     for (int64_t d = 0; d < dest[0]; d++)
         for (int64_t row = 0; row < dest[1]; row += p->band_rows)
             for (int64_t col = 0; col < dest[2]; col += p->band_cols) {
                 b.rows = stk_min_i64(p->band_rows, dest[1] - row);
                 b.cols = stk_min_i64(p->band_cols, dest[2] - col);
-                b.x = stk_conv_band(plan, p, x, d, row, b.rows, col, b.cols, scratch);
+                bring_band(s, p, x, d, row, col, &b, scratch);
                 b.y = dy + ((d * dest[1] + row) * dest[2] + col) * plan->dest_c;
                 weight_band(s, &b, packed, packed + s->size.packed);
             }
+}
+
+static float *sums_of(const stk_launch *launch, int32_t part)
+{
+    const own_state *s = launch->state;
+    return (float *)launch->scratch + part * s->size.total + s->size.bands + s->size.packed;
 }
 
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
@@ -404,20 +434,23 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     float *dy = launch->arg[1];
     int64_t x_image = image(plan->source, plan->source_c),
             y_image = image(plan->dest, plan->dest_c);
-    memset(scratch + s->size.band + s->size.packed, 0, (size_t)s->size.extra * sizeof *scratch);
-    for (int64_t i = lo; i < hi; i++) weight_image(s, x + i * x_image, dy + i * y_image, scratch);
+    memset(sums_of(launch, part), 0, (size_t)s->size.extra * sizeof *scratch);
+    for (int64_t i = lo; i < hi; i += plan->images)
+        weight_images(s, stk_min_i64(plan->images, hi - i), x + i * x_image, dy + i * y_image,
+                      scratch);
 }
 
 /* Adds the sums of the parts in order; the first one becomes the total. Empty parts were not run. */
 static float *add_parts(const stk_launch *launch)
 {
     const own_state *s = launch->state;
-    float *sums = (float *)launch->scratch + s->size.band + s->size.packed, *total = NULL;
-    for (int32_t part = 0; part < launch->parts; part++, sums += s->size.total) {
+    float *total = NULL;
+    for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;
+        const float *sums = sums_of(launch, part);
         stk_part_range(launch->units, launch->parts, part, &lo, &hi);
         if (lo == hi) continue;
-        if (!total) total = sums;
+        if (!total) total = sums_of(launch, part);
         for (int64_t i = 0; total != sums && i < s->size.extra; i++) total[i] += sums[i];
     }
     return total;

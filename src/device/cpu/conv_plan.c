@@ -5,26 +5,6 @@
 
 enum { BAND_MOST = 1 << 24 }; /* elements; beyond this the reference kernel serves */
 
-void stk_conv_plan_init(stk_conv_plan *plan, const stk_conv *conv, bool back, int64_t band_source,
-                        int64_t band_pixels)
-{
-    *plan = (stk_conv_plan){.conv = conv, .back = back, .taps = 1};
-    plan->band_source = band_source;
-    plan->band_pixels = band_pixels;
-    for (int i = 0; i < 3; i++) {
-        plan->source[i] = back ? conv->out[i] : conv->in[i];
-        plan->dest[i] = back ? conv->in[i] : conv->out[i];
-        plan->phases[i] = back ? stk_min_i64(conv->stride[i], conv->in[i]) : 1;
-        plan->taps *= conv->kernel[i];
-    }
-    plan->source_c = back ? conv->oc : conv->ic;
-    plan->dest_c = back ? conv->ic : conv->oc;
-    plan->inner = plan->source_c / conv->groups;
-    plan->columns = plan->dest_c / conv->groups;
-    plan->deep = conv->groups > 1 && plan->inner == 1 && plan->columns == 1;
-    plan->rows = plan->deep ? plan->taps : plan->taps * plan->inner;
-}
-
 /* Tap k of axis i as an offset in source pixels for destination pixel `to`; false when no source pixel
  * lies there (backward, between the strides). */
 static bool tap_offset(const stk_conv_plan *plan, int i, int64_t to, int64_t k, int64_t *offset)
@@ -118,6 +98,45 @@ void stk_conv_phase_get(const stk_conv_plan *plan, int64_t index, stk_conv_phase
     phase->span[0] = phase->padded ? phase->axis[0].reach : plan->source[0];
     phase->span[1] = phase->padded ? extent(&phase->axis[1], phase->band_rows) : plan->source[1];
     phase->span[2] = phase->padded ? extent(&phase->axis[2], phase->band_cols) : plan->source[2];
+}
+
+/* One band each, and so few pixels that the weights would be read again and again. */
+static int64_t images_together(const stk_conv_plan *plan)
+{
+    enum { HEAVY = 1 << 16, PIXELS = 256, MOST = 16 };
+    int64_t pixels = 1;
+    if (plan->deep || plan->rows * plan->dest_c < HEAVY) return 1;
+    for (int64_t i = 0; i < stk_conv_plan_phases(plan); i++) {
+        stk_conv_phase p;
+        stk_conv_phase_get(plan, i, &p);
+        bool whole = p.axis[0].count == 1 && p.band_rows >= p.axis[1].count &&
+                     p.band_cols >= p.axis[2].count;
+        if (!whole) return 1;
+        pixels = stk_max_i64(pixels, p.axis[1].count * p.axis[2].count);
+    }
+    return stk_min_i64(stk_max_i64(PIXELS / pixels, 1),
+                       stk_min_i64(MOST, stk_max_i64(plan->conv->n, 1)));
+}
+
+void stk_conv_plan_init(stk_conv_plan *plan, const stk_conv *conv, bool back, int64_t band_source,
+                        int64_t band_pixels)
+{
+    *plan = (stk_conv_plan){.conv = conv, .back = back, .taps = 1};
+    plan->band_source = band_source;
+    plan->band_pixels = band_pixels;
+    for (int i = 0; i < 3; i++) {
+        plan->source[i] = back ? conv->out[i] : conv->in[i];
+        plan->dest[i] = back ? conv->in[i] : conv->out[i];
+        plan->phases[i] = back ? stk_min_i64(conv->stride[i], conv->in[i]) : 1;
+        plan->taps *= conv->kernel[i];
+    }
+    plan->source_c = back ? conv->oc : conv->ic;
+    plan->dest_c = back ? conv->ic : conv->oc;
+    plan->inner = plan->source_c / conv->groups;
+    plan->columns = plan->dest_c / conv->groups;
+    plan->deep = conv->groups > 1 && plan->inner == 1 && plan->columns == 1;
+    plan->rows = plan->deep ? plan->taps : plan->taps * plan->inner;
+    plan->images = images_together(plan);
 }
 
 /* Adds the taps of one kernel row, joined into one run where both source and weights go on. */

@@ -43,7 +43,9 @@ typedef struct stk_conv_plan {
     int64_t rows;        /* taps * inner: rows of the weight matrix of one group */
     int64_t band_source; /* elements of source that a band should not exceed, */
     int64_t band_pixels; /* and destination pixels */
-    int64_t phases[3];   /* per axis */
+    int64_t
+        images; /* that pass the weights together, where they are small and the weights are not */
+    int64_t phases[3]; /* per axis */
 } stk_conv_plan;
 
 void stk_conv_plan_init(stk_conv_plan *plan, const stk_conv *conv, bool back, int64_t band_source,
@@ -54,7 +56,7 @@ void stk_conv_phase_get(const stk_conv_plan *plan, int64_t index, stk_conv_phase
  * gets the tap of each block of `inner` rows. */
 void stk_conv_phase_runs(const stk_conv_plan *plan, int64_t index, stk_conv_phase *phase,
                          int64_t *row, int64_t *order);
-/* Elements of scratch for the largest band; -1 when that is beyond reason. */
+/* Elements of one image's largest band in scratch; -1 when that is beyond reason. */
 int64_t stk_conv_plan_band(const stk_conv_plan *plan);
 
 /* The source of one band: of image x, depth index d, destination rows from `row`, cols from `col`. Returns the address

@@ -35,12 +35,28 @@ INLINE void store(float *y, const vf *acc, const int NV, int64_t columns)
     }
 }
 
-/* Where a walk over rows x cols pixels stands. */
+/* Where a walk over the pixels of a block stands. */
 typedef struct walk {
     const float *x; /* first pixel of the row */
     float *y;
-    int64_t col, left; /* pixels left */
+    int64_t col, row, left; /* pixels left */
 } walk;
+
+INLINE walk first_pixel(const stk_conv_block *b)
+{
+    return (walk){b->x, b->y, 0, 0, b->images * b->rows * b->cols};
+}
+
+INLINE void next_row(walk *at, const stk_conv_block *b)
+{
+    at->col = 0;
+    at->x += b->x_row;
+    at->y += b->y_row;
+    if (++at->row < b->rows) return;
+    at->row = 0;
+    at->x += b->x_image - b->rows * b->x_row;
+    at->y += b->y_image - b->rows * b->y_row;
+}
 
 /* Addresses of the next P pixels; returns how many are real. */
 INLINE int64_t next_pixels(walk *at, const stk_conv_block *b, const int P, const float **px,
@@ -55,11 +71,7 @@ INLINE int64_t next_pixels(walk *at, const stk_conv_block *b, const int P, const
     } else {
         UNROLL for (int p = 0; p < P; p++)
         {
-            if (at->col == b->cols && p < live) {
-                at->col = 0;
-                at->x += b->x_row;
-                at->y += b->y_row;
-            }
+            if (at->col == b->cols && p < live) next_row(at, b);
             int64_t col = p < live ? at->col++ : at->col - 1;
             px[p] = at->x + col * b->x_col;
             py[p] = at->y + col * b->y_col;
@@ -71,7 +83,7 @@ INLINE int64_t next_pixels(walk *at, const stk_conv_block *b, const int P, const
 
 INLINE void data_block(const stk_conv_block *b, const int P, const int NV)
 {
-    walk at = {b->x, b->y, 0, b->rows * b->cols};
+    walk at = first_pixel(b);
     const int64_t ldw = b->ldw;
     while (at.left > 0) {
         const float *px[8];
@@ -134,18 +146,20 @@ INLINE void weight_block(const stk_conv_block *b, const int R, const int NV)
         int live = next_rows(&at, b, R, offset, dw);
         if (!live) return;
         UNROLL for (int i = 0; i < R * NV; i++) acc[i] = (vf){0};
-        for (int64_t row = 0; row < b->rows; row++) {
-            const float *x = b->x + row * b->x_row, *y = b->y + row * b->y_row;
-            for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
-                vf right[4];
-                UNROLL for (int v = 0; v < NV; v++) right[v] = load(y + v * STK_VF);
-                UNROLL for (int r = 0; r < R; r++)
-                {
-                    vf left = splat(x[offset[r]]);
-                    UNROLL for (int v = 0; v < NV; v++) acc[r * NV + v] += left * right[v];
+        for (int64_t image = 0; image < b->images; image++)
+            for (int64_t row = 0; row < b->rows; row++) {
+                const float *x = b->x + image * b->x_image + row * b->x_row;
+                const float *y = b->y + image * b->y_image + row * b->y_row;
+                for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
+                    vf right[4];
+                    UNROLL for (int v = 0; v < NV; v++) right[v] = load(y + v * STK_VF);
+                    UNROLL for (int r = 0; r < R; r++)
+                    {
+                        vf left = splat(x[offset[r]]);
+                        UNROLL for (int v = 0; v < NV; v++) acc[r * NV + v] += left * right[v];
+                    }
                 }
             }
-        }
         UNROLL for (int r = 0; r < R; r++)
         {
             if (r >= live) break;
@@ -162,7 +176,7 @@ INLINE void weight_block(const stk_conv_block *b, const int R, const int NV)
 
 INLINE void deep_data_columns(const stk_conv_block *b, int64_t c, const int P, const int NV)
 {
-    walk at = {b->x, b->y, 0, b->rows * b->cols};
+    walk at = first_pixel(b);
     while (at.left > 0) {
         const float *px[8];
         float *py[8];

@@ -5,7 +5,7 @@
  *
  *     y[pixel, :] = sum over runs, k < run.n of x[pixel's address + run.x + k] * w[run.w + k, :]
  *
- * Nothing is gathered into columns first. Pixels form a block of rows x cols with fixed strides on both sides; a
+ * Nothing is gathered into columns first. Pixels form a block of images x rows x cols with fixed strides on both sides; a
  * tile of pixels stays in registers through all runs and may cross from one row into the next. The order of the sum is the
  * same for every pixel, wherever a tile begins. */
 #ifndef STK_DEVICE_CPU_VEC_CONV_H
@@ -21,11 +21,11 @@ typedef struct stk_conv_run {
 
 typedef struct stk_conv_block {
     const float *x, *w;
-    float *y;             /* weight kernels only read it */
-    float *dw;            /* weight kernels add to it */
-    int64_t rows, cols;   /* pixels */
-    int64_t x_row, x_col; /* elements between neighbours */
-    int64_t y_row, y_col;
+    float *y;                      /* weight kernels only read it */
+    float *dw;                     /* weight kernels add to it */
+    int64_t images, rows, cols;    /* pixels; depthwise kernels take one image */
+    int64_t x_image, x_row, x_col; /* elements between neighbours */
+    int64_t y_image, y_row, y_col;
     int64_t ldw;     /* elements between rows of w or dw */
     int64_t columns; /* output channels of this panel, at most 4 registers */
     const stk_conv_run *run;
