@@ -71,6 +71,24 @@ TEST(leaves_the_threads_setting_of_the_caller)
     CHECK_EQ_I64(dnn->omp_get_max_threads(), 3);
 }
 
+#else
+
+#include "device/device.h"
+
+TEST(no_kernel_of_it_is_offered_when_it_was_not_built_in)
+{
+    stk_error err;
+    stk_device *device = NULL;
+    int32_t n = 0;
+    CHECK_OK(stk_device_open("cpu:0", 1, &device, &err));
+    for (int kernel = 0; kernel < STK_KERNEL_COUNT; kernel++) {
+        const stk_impl *const *list = device->vt->impls(device, (stk_kernel)kernel, &n);
+        CHECK(n > 0);
+        for (int32_t i = 0; i < n; i++) CHECK(!strstr(list[i]->name, "onednn"));
+    }
+    stk_device_release(device);
+}
+
 #endif
 
 TEST_MAIN()
