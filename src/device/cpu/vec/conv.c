@@ -14,11 +14,13 @@ typedef float vfu __attribute__((vector_size(STK_VF * 4), aligned(4), may_alias)
 
 /* Rows of a tile for 1..4 registers of columns: enough chains to hide the latency of FMA, few enough
  * for one address register each. */
-#if defined(__AVX512F__) || defined(__aarch64__)
-enum { TILE_1 = 8, TILE_2 = 8, TILE_3 = 8, TILE_4 = 6 };
-#else
-enum { TILE_1 = 8, TILE_2 = 6, TILE_3 = 4, TILE_4 = 3 };
-#endif
+enum {
+    MANY = STK_VREGS >= 32,
+    TILE_1 = 8,
+    TILE_2 = MANY ? 8 : 6,
+    TILE_3 = MANY ? 8 : 4,
+    TILE_4 = MANY ? 6 : 3,
+};
 
 INLINE vf splat(float v) { return v - (vf){0}; }
 INLINE vf load(const float *p) { return (vf) * (const vfu *)p; }
