@@ -9,7 +9,12 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 9")
 /* Inputs and outputs of a kernel never overlap. */
+#if defined(__clang__)
+#define CHANNELS(c, n)                                                                             \
+    _Pragma("clang loop vectorize(assume_safety)") for (int64_t c = 0; c < n; c++)
+#else
 #define CHANNELS(c, n) _Pragma("GCC ivdep") for (int64_t c = 0; c < n; c++)
+#endif
 
 typedef float vf __attribute__((vector_size(STK_VF * 4)));
 typedef int32_t vi __attribute__((vector_size(STK_VF * 4)));
