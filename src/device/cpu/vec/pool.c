@@ -10,8 +10,7 @@
 #define UNROLL _Pragma("GCC unroll 9")
 /* Inputs and outputs of a kernel never overlap. */
 #if defined(__clang__)
-#define CHANNELS(c, n)                                                                             \
-    _Pragma("clang loop vectorize(assume_safety)") for (int64_t c = 0; c < n; c++)
+#define CHANNELS(c, n) for (int64_t c = 0; c < n; c++)
 #else
 #define CHANNELS(c, n) _Pragma("GCC ivdep") for (int64_t c = 0; c < n; c++)
 #endif
