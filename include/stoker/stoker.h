@@ -41,5 +41,6 @@
 #include "image.h"
 #include "recurrent.h"
 #include "eager.h"
+#include "optim.h"
 
 #endif

@@ -1,0 +1,252 @@
+/* Options by table: text and JSON in, JSON out, and messages that list what exists. */
+#include "optim/options.h"
+
+#include "base/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- near misses -------------------------------------------------------------------------------------------- */
+
+/* Letters that count: lower case, without '_' and '-'; 0 for one that does not. */
+static char letter(char c)
+{
+    if (c == '_' || c == '-') return 0;
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static size_t squeeze(const char *text, size_t size, char *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < size && n + 1 < room; i++)
+        if (letter(text[i])) out[n++] = letter(text[i]);
+    out[n] = 0;
+    return n;
+}
+
+/* Levenshtein's distance of two short words. */
+static int32_t distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    int32_t row[64];
+    for (size_t j = 0; j <= nb; j++) row[j] = (int32_t)j;
+    for (size_t i = 1; i <= na; i++) {
+        int32_t corner = row[0];
+        row[0] = (int32_t)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int32_t change = corner + (a[i - 1] != b[j - 1]), best = row[j] + 1;
+            corner = row[j];
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = change < best ? change : best;
+        }
+    }
+    return row[nb];
+}
+
+void stk_guess_word(stk_guess *guess, const char *word, size_t size)
+{
+    char a[64], b[64];
+    size_t na = squeeze(guess->wanted, guess->size, a, sizeof a),
+           nb = squeeze(word, size, b, sizeof b);
+    if (!na || !nb || size >= sizeof guess->best) return;
+    int32_t d = distance(a, na, b, nb);
+    /* Long names may be off by more letters; one that begins another is near as well. */
+    bool begins = na >= 3 && !strncmp(a, b, na < nb ? na : nb);
+    if (begins && d > 2) d = 2;
+    if (d > 1 + (int32_t)(na / 4) && !begins) return;
+    if (guess->best[0] && d >= guess->distance) return;
+    guess->distance = d;
+    memcpy(guess->best, word, size);
+    guess->best[size] = 0;
+}
+
+const char *stk_guess_text(const stk_guess *guess, char text[96])
+{
+    text[0] = 0;
+    if (guess->best[0]) snprintf(text, 96, ", did you mean '%s'?", guess->best);
+    return text;
+}
+
+/* ---- classes by name ------------------------------------------------------------------------------------------ */
+
+static bool same_name(const char *word, const char *text, size_t size)
+{
+    char a[64], b[64];
+    size_t na = squeeze(word, strlen(word), a, sizeof a), nb = squeeze(text, size, b, sizeof b);
+    return na == nb && !memcmp(a, b, na);
+}
+
+int32_t stk_names_find(const stk_names *names, const char *text, size_t size, stk_error *err)
+{
+    const char *name;
+    for (int32_t i = 0; i < names->count; i++)
+        for (int32_t k = 0; (name = names->name(i, k)); k++)
+            if (same_name(name, text, size)) return i;
+    char list[640] = "", hint[96];
+    size_t used = 0;
+    stk_guess guess = {.wanted = text, .size = size};
+    for (int32_t i = 0; i < names->count; i++) {
+        for (int32_t k = 0; (name = names->name(i, k)); k++)
+            stk_guess_word(&guess, name, strlen(name));
+        int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names->name(i, 0));
+        if (n > 0 && (size_t)n < sizeof list - used) used += (size_t)n;
+    }
+    stk_fail(err, STK_ERR_ARGUMENT, "no %s is called '%.*s'%s; there are: %s", names->what,
+             (int)(size < 80 ? size : 80), text, stk_guess_text(&guess, hint), list);
+    return -1;
+}
+
+/* ---- one option -------------------------------------------------------------------------------------------------- */
+
+static bool takes(const stk_options *o, const char *name)
+{
+    if (!o->takes) return true;
+    size_t n = strlen(name);
+    for (const char *at = o->takes; (at = strstr(at, name)); at += n)
+        if ((at == o->takes || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
+    return false;
+}
+
+static bool is_word(const char *word, const char *text, size_t size)
+{
+    return word && strlen(word) == size && !memcmp(word, text, size);
+}
+
+static const stk_option *find(const stk_options *o, const char *name, size_t size, stk_error *err)
+{
+    char list[512] = "", hint[96];
+    size_t used = 0;
+    stk_guess guess = {.wanted = name, .size = size};
+    for (int32_t i = 0; i < o->count; i++) {
+        const stk_option *row = &o->rows[i];
+        if (!takes(o, row->name)) continue;
+        if (is_word(row->name, name, size) || is_word(row->alias, name, size)) return row;
+        stk_guess_word(&guess, row->name, strlen(row->name));
+        int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
+        if (n > 0 && (size_t)n < sizeof list - used) used += (size_t)n;
+    }
+    stk_fail(err, STK_ERR_ARGUMENT, "%s has no option '%.*s'%s; it takes: %s", o->what,
+             (int)(size < 80 ? size : 80), name, stk_guess_text(&guess, hint),
+             *list ? list : "none");
+    return NULL;
+}
+
+static void put(const stk_option *row, double value, void *out)
+{
+    char *member = (char *)out + row->offset;
+    int64_t whole = (int64_t)value;
+    bool truth = value != 0;
+    if (row->kind == STK_OPTION_REAL)
+        memcpy(member, &value, sizeof value);
+    else if (row->kind == STK_OPTION_INT)
+        memcpy(member, &whole, sizeof whole);
+    else
+        memcpy(member, &truth, sizeof truth);
+}
+
+static stk_status store(const stk_options *o, const stk_option *row, double value, void *out,
+                        stk_error *err)
+{
+    char text[STK_NUMBER_TEXT], low[STK_NUMBER_TEXT], high[STK_NUMBER_TEXT];
+    bool whole = row->kind == STK_OPTION_REAL || value == floor(value);
+    if (!(value >= row->low && value <= row->high) || !whole)
+        return stk_fail(err, STK_ERR_RANGE, "%s: %s is %s, it must be %s from %s to %s", o->what,
+                        row->name, stk_double_text(value, text),
+                        row->kind == STK_OPTION_REAL ? "a number" : "a whole number",
+                        stk_double_text(row->low, low), stk_double_text(row->high, high));
+    put(row, value, out);
+    return STK_OK;
+}
+
+static stk_status store_none(const stk_options *o, const stk_option *row, void *out, stk_error *err)
+{
+    if (isnan(row->none))
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "%s: %s cannot be None; leave it out for its default", o->what, row->name);
+    put(row, row->none, out);
+    return STK_OK;
+}
+
+stk_status stk_options_set(const stk_options *o, const char *name, size_t name_size,
+                           const char *value, size_t value_size, void *out, stk_error *err)
+{
+    const stk_option *row = find(o, name, name_size, err);
+    double number;
+    if (!row) return STK_ERR_ARGUMENT;
+    if (is_word("none", value, value_size) || is_word("None", value, value_size))
+        return store_none(o, row, out, err);
+    if (row->kind == STK_OPTION_BOOL) {
+        if (is_word("true", value, value_size) || is_word("True", value, value_size) ||
+            is_word("yes", value, value_size) || is_word("1", value, value_size))
+            return store(o, row, 1, out, err);
+        if (is_word("false", value, value_size) || is_word("False", value, value_size) ||
+            is_word("no", value, value_size) || is_word("0", value, value_size))
+            return store(o, row, 0, out, err);
+        return stk_fail(err, STK_ERR_ARGUMENT, "%s: %s is '%.*s', it must be true or false",
+                        o->what, row->name, (int)(value_size < 80 ? value_size : 80), value);
+    }
+    if (!stk_parse_double(value, value_size, &number))
+        return stk_fail(err, STK_ERR_ARGUMENT, "%s: %s is '%.*s', it must be a number", o->what,
+                        row->name, (int)(value_size < 80 ? value_size : 80), value);
+    return store(o, row, number, out, err);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------------------------------- */
+
+stk_status stk_options_text(const stk_options *o, const char *text, void *out, stk_error *err)
+{
+    while (text && *text) {
+        size_t size = strcspn(text, ","), name = strcspn(text, "=,");
+        if (name == size || name == 0)
+            return stk_fail(err, STK_ERR_ARGUMENT, "%s: '%.*s' is no option; write name=value",
+                            o->what, (int)(size < 80 ? size : 80), text);
+        STK_TRY(stk_options_set(o, text, name, text + name + 1, size - name - 1, out, err));
+        text += size + (text[size] == ',');
+    }
+    return STK_OK;
+}
+
+stk_status stk_options_json(const stk_options *o, const stk_json *value, void *out, stk_error *err)
+{
+    const stk_option *row = find(o, value->name, strlen(value->name), err);
+    if (!row) return STK_ERR_ARGUMENT;
+    if (value->kind == STK_JSON_NULL) return store_none(o, row, out, err);
+    bool boolean = value->kind == STK_JSON_BOOL,
+         number = value->kind == STK_JSON_INT || value->kind == STK_JSON_DOUBLE;
+    if (boolean != (row->kind == STK_OPTION_BOOL) || (!boolean && !number))
+        return stk_fail(err, STK_ERR_FORMAT, "%s: %s is a JSON %s, it must be %s", o->what,
+                        row->name, stk_json_kind_name(value->kind),
+                        row->kind == STK_OPTION_BOOL ? "true or false" : "a number");
+    return store(o, row, boolean ? (double)value->truth : value->number, out, err);
+}
+
+static void write_one(const stk_option *row, const void *in, stk_json_writer *w)
+{
+    const char *member = (const char *)in + row->offset;
+    double real = 0;
+    int64_t whole = 0;
+    bool truth = false;
+    stk_json_name(w, row->name);
+    if (row->kind == STK_OPTION_REAL) {
+        memcpy(&real, member, sizeof real);
+        if (real == row->none)
+            stk_json_put_null(w);
+        else
+            stk_json_put_double(w, real);
+    } else if (row->kind == STK_OPTION_INT) {
+        memcpy(&whole, member, sizeof whole);
+        if ((double)whole == row->none)
+            stk_json_put_null(w);
+        else
+            stk_json_put_int(w, whole);
+    } else {
+        memcpy(&truth, member, sizeof truth);
+        stk_json_put_bool(w, truth);
+    }
+}
+
+void stk_options_write(const stk_options *o, const void *in, stk_json_writer *w)
+{
+    for (int32_t i = 0; i < o->count; i++)
+        if (takes(o, o->rows[i].name)) write_one(&o->rows[i], in, w);
+}
