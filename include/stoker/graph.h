@@ -260,7 +260,7 @@ STK_API stk_val stk_g_global_max_pool(stk_graph *g, stk_val x, bool keep);
 STK_API stk_val stk_g_global_avg_pool(stk_graph *g, stk_val x, bool keep);
 
 /* ---- variables ------------------------------------------------------------------------------------------------
- * A store holds the variables of one or several programs, by name. */
+ * A store holds the variables of one or several programs, by name. device NULL: cpu:0, one per process. */
 typedef struct stk_store stk_store;
 STK_API STK_MUST_USE stk_status stk_store_new(stk_device *device, stk_store **out, stk_error *err);
 STK_API stk_store *stk_store_retain(stk_store *s);

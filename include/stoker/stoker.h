@@ -29,7 +29,7 @@
  *     stk_graph_release(g);
  *
  * Reading order: status.h (how calls fail), tensor.h, device.h, graph.h (build, differentiate, compile, run), nn.h,
- * image.h and recurrent.h (more to build with), eager.h (one operation at a time). */
+ * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers). */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
@@ -41,6 +41,7 @@
 #include "image.h"
 #include "recurrent.h"
 #include "eager.h"
+#include "layers.h"
 #include "optim.h"
 
 #endif

@@ -22,11 +22,17 @@ struct stk_store {
 
 stk_status stk_store_new(stk_device *device, stk_store **out, stk_error *err)
 {
-    if (!device || !out)
-        return stk_fail(err, STK_ERR_ARGUMENT, "stk_store_new: device and out must not be NULL");
+    if (!out)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_store_new: out is NULL; pass the address of a stk_store *");
     stk_store *s = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "stk_store_new", sizeof *s);
     s->device = stk_device_retain(device);
+    stk_status status = device ? STK_OK : stk_device_open("cpu:0", 0, &s->device, err);
+    if (status != STK_OK) {
+        stk_free(s);
+        return status;
+    }
     s->refs = 1;
     *out = s;
     return STK_OK;

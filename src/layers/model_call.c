@@ -1,0 +1,527 @@
+/* Adding a model to a graph: its calls are run one after the other. The same code, on small trial graphs, finds out what a
+ * call gives (stk_model_infer) and declares weights. */
+#include "base/rng.h"
+#include "layers/activation.h"
+#include "layers/model.h"
+#include "layers/objects.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH = 512, DEEPEST = 16 };
+
+/* One run over a model. */
+typedef struct stk_frame {
+    stk_graph *g;
+    const stk_model *model;
+    stk_model *declare; /* trial: new weights are entered here; NULL afterwards */
+    int32_t trial;      /* 0, 1: which trial; -1: none */
+    int32_t owner;      /* number of the model's layer that is being called */
+    bool training;
+    int64_t seed;
+    stk_val *variables, *cast; /* per weight; 0 = not in the graph yet */
+    stk_val penalty;
+    int32_t depth;
+} stk_frame;
+
+/* ---- weights ----------------------------------------------------------------------------------------------------------- */
+
+static int64_t find_weight(const stk_frame *f, const char *name)
+{
+    for (int64_t i = 0; i < f->model->nweights; i++)
+        if (f->model->weights[i].layer == f->owner && !strcmp(f->model->weights[i].name, name))
+            return i;
+    return -1;
+}
+
+static bool full_name(stk_layer_call *c, const char *name, char *text)
+{
+    int n = snprintf(text, PATH, "%s/%s", c->path, name);
+    if (n > 0 && n < PATH) return true;
+    stk_c_fail(c, STK_ERR_RANGE, "the name of weight '%s' is longer than %d characters", name,
+               PATH);
+    return false;
+}
+
+static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
+                            const stk_weight_wish *wish)
+{
+    stk_model *m = c->frame->declare;
+    stk_mweight w = {.layer = c->frame->owner,
+                     .dtype = wish->typed ? wish->dtype : c->layer->policy.variable,
+                     .shape = {.rank = rank},
+                     .fixed = wish->fixed,
+                     .initializer = wish->initializer ? wish->initializer : &stk_zeros,
+                     .regularizer = wish->regularizer,
+                     .constraint = wish->constraint};
+    memcpy(w.shape.dim, shape, (size_t)rank * sizeof *shape);
+    for (const stk_layer_call *at = c; at && w.depth < STK_NESTING; at = at->parent)
+        w.chain[w.depth++] = at->layer;
+    w.name = stk_arena_strdup(&m->arena, name);
+    if (!w.name || !STK_GROW(m->weights, m->nweights, m->cap_weights)) {
+        stk_c_fail(c, STK_ERR_MEMORY, "out of memory for weight '%s'", name);
+        return NULL;
+    }
+    m->weights[m->nweights] = w;
+    return &m->weights[m->nweights++];
+}
+
+static bool fits(stk_layer_call *c, const stk_mweight *w, int32_t rank, const int64_t *shape)
+{
+    stk_shape wanted = {.rank = rank};
+    memcpy(wanted.dim, shape, (size_t)rank * sizeof *shape);
+    if (stk_shape_equal(&w->shape, &wanted)) return true;
+    if (c->frame->trial == 1 && !c->layer->called)
+        stk_c_fail(
+            c, STK_ERR_SHAPE,
+            "the size of weight '%s' depends on a size of the input that is not known (None); "
+            "give the input a definite shape",
+            w->name);
+    else
+        stk_c_fail(
+            c, STK_ERR_SHAPE,
+            "weight '%s' is %s, this input needs %s; a layer that is called several times takes "
+            "inputs of one kind",
+            w->name, STK_SHAPE_TEXT(&w->shape), STK_SHAPE_TEXT(&wanted));
+    return false;
+}
+
+/* A variable may be there from an earlier call of the model in the same graph. */
+static stk_val variable_of(stk_graph *g, const stk_mweight *w)
+{
+    for (int64_t i = 0; stk_graph_ok(g) && i < g->nnodes; i++)
+        if (g->nodes[i].op == STK_OP_VARIABLE && !strcmp(g->nodes[i].name, w->name))
+            return g->nodes[i].out;
+    return stk_g_variable(g, w->name, w->dtype, w->shape.rank, w->shape.dim);
+}
+
+static void penalise(stk_frame *f, stk_val loss)
+{
+    loss = stk_g_cast(f->g, loss, STK_F32);
+    f->penalty = f->penalty ? stk_g_add(f->g, f->penalty, loss) : loss;
+}
+
+static stk_val use_variable(stk_layer_call *c, int64_t i)
+{
+    stk_frame *f = c->frame;
+    const stk_mweight *w = &f->model->weights[i];
+    if (f->trial >= 0) return variable_of(f->g, w);
+    if (!f->variables[i]) {
+        f->variables[i] = variable_of(f->g, w);
+        if (w->regularizer && stk_weight_trainable(f->model, w))
+            penalise(f, stk_g_regularize(f->g, w->regularizer, f->variables[i]));
+    }
+    return f->variables[i];
+}
+
+stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
+                     const stk_weight_wish *wish)
+{
+    static const stk_weight_wish plain;
+    char full[PATH];
+    stk_error err;
+    if (!wish) wish = &plain;
+    if (!stk_graph_ok(c->g) || !full_name(c, name, full)) return 0;
+    if (stk_shape_check("weight", rank, shape, 8, &err) != STK_OK)
+        return stk_c_fail(c, err.code, "%s", err.message);
+    int64_t i = find_weight(c->frame, full);
+    if (i < 0 && !c->frame->declare)
+        return stk_c_fail(c, STK_ERR_SHAPE,
+                          "weight '%s' is new: the input differs from the one that "
+                          "the model was built with",
+                          full);
+    if (i < 0 && !declare(c, full, rank, shape, wish)) return 0;
+    if (i < 0) i = c->frame->model->nweights - 1;
+    if (!fits(c, &c->frame->model->weights[i], rank, shape)) return 0;
+    stk_val v = use_variable(c, i);
+    stk_dtype dtype = c->frame->model->weights[i].dtype;
+    if (wish->as_is || wish->typed || dtype == c->compute || !stk_dtype_is_float(dtype)) return v;
+    if (c->frame->trial >= 0) return stk_g_cast(c->g, v, c->compute);
+    stk_val *cast = &c->frame->cast[i];
+    if (!*cast || stk_g_dtype(c->g, *cast) != c->compute) *cast = stk_g_cast(c->g, v, c->compute);
+    return *cast;
+}
+
+void stk_c_update(stk_layer_call *c, const char *name, stk_val value)
+{
+    char full[PATH];
+    if (!c->training || c->frame->trial >= 0 || !full_name(c, name, full)) return;
+    int64_t i = find_weight(c->frame, full);
+    if (i < 0) {
+        stk_c_fail(c, STK_ERR_INTERNAL, "there is no weight '%s' to update", full);
+        return;
+    }
+    stk_val variable = use_variable(c, i);
+    stk_g_assign(c->g, variable, stk_g_cast(c->g, value, c->frame->model->weights[i].dtype));
+}
+
+void stk_c_add_loss(stk_layer_call *c, stk_val loss)
+{
+    if (c->frame->trial < 0) penalise(c->frame, loss);
+}
+
+stk_val stk_c_activity(stk_layer_call *c, const stk_object *regularizer, stk_val y)
+{
+    if (!regularizer || !stk_graph_ok(c->g)) return y;
+    double batch = (double)stk_g_dim(c->g, y, 0);
+    stk_val loss = stk_g_regularize(c->g, regularizer, stk_g_cast(c->g, y, STK_F32));
+    stk_c_add_loss(c, stk_g_div(c->g, loss, stk_g_scalar(c->g, STK_F32, batch > 0 ? batch : 1)));
+    return y;
+}
+
+stk_random_options stk_c_random(stk_layer_call *c, int64_t seed)
+{
+    stk_random_options o = stk_random_options_defaults();
+    uint64_t place = 0x9E3779B97F4A7C15u + (uint64_t)c->random_count++;
+    for (const char *at = c->path; *at; at++)
+        place = stk_mix64(place ^ (uint64_t)(unsigned char)*at);
+    o.seed = seed != STK_NONE ? seed : c->frame->seed;
+    o.stream = (int64_t)(place >> 2);
+    return o;
+}
+
+/* ---- mistakes ------------------------------------------------------------------------------------------------------------ */
+
+stk_val stk_c_fail(stk_layer_call *c, stk_status code, const char *format, ...)
+{
+    char text[STK_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return stk_g_fail(c->g, code, "%s", text);
+}
+
+bool stk_c_rank(stk_layer_call *c, int32_t i, int32_t low, int32_t high)
+{
+    int32_t rank = stk_g_rank(c->g, c->x[i]);
+    if (!stk_graph_ok(c->g)) return false;
+    if (rank >= low && rank <= high) return true;
+    if (low == high)
+        stk_c_fail(c, STK_ERR_SHAPE, "input %d has %d axes with the batch, it needs %d", i, rank,
+                   low);
+    else
+        stk_c_fail(c, STK_ERR_SHAPE, "input %d has %d axes with the batch, it needs %d to %d", i,
+                   rank, low, high);
+    return false;
+}
+
+int32_t stk_c_axis(stk_layer_call *c, int32_t i, int64_t axis)
+{
+    int32_t rank = stk_g_rank(c->g, c->x[i]);
+    if (!stk_graph_ok(c->g)) return -1;
+    if (axis >= -rank && axis < rank) return (int32_t)(axis < 0 ? axis + rank : axis);
+    stk_c_fail(c, STK_ERR_RANGE, "axis %lld of an input with %d axes", (long long)axis, rank);
+    return -1;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------------------------------- */
+
+static void prepare_inputs(const stk_layer_call *c, stk_val *x)
+{
+    bool cast = !c->layer->def->keeps_dtype && !c->layer->inner && stk_dtype_is_float(c->compute);
+    for (int32_t i = 0; i < c->nx; i++) {
+        x[i] = c->x[i];
+        if (cast && x[i] && stk_dtype_is_float(stk_g_dtype(c->g, x[i])) &&
+            stk_g_dtype(c->g, x[i]) != c->compute)
+            x[i] = stk_g_cast(c->g, x[i], c->compute);
+    }
+}
+
+/* Says which layer it was; trial graphs say it better, with None for what is not known. */
+static void name_mistake(stk_layer_call *c)
+{
+    char types[256] = "";
+    size_t used = 0;
+    if (c->frame->trial >= 0 && !c->parent) return;
+    for (int32_t i = 0; i < c->nx && i < 3 && used < sizeof types; i++) {
+        int n =
+            snprintf(types + used, sizeof types - used, "%s%s", i ? ", " : " on ",
+                     stk_val_ok(c->g, c->x[i]) ? STK_TYPE_TEXT(stk_type_of(c->g, c->x[i])) : "?");
+        used += n > 0 ? (size_t)n : 0;
+    }
+    stk_fail_in(&c->g->error, c->g->error.code, "layer '%s' (%s)%s", c->layer->name,
+                c->layer->def->keras_class, c->frame->trial >= 0 ? "" : types);
+}
+
+/* Runs c->layer; c->x, mask, role, path and parent are set, y and ymask have room. */
+static void run_layer(stk_layer_call *c)
+{
+    const stk_layer_def *def = c->layer->def;
+    stk_val x[STK_LAYER_INPUTS];
+    const stk_val *given = c->x;
+    if (!stk_graph_ok(c->g)) return;
+    c->config = c->layer->config;
+    c->compute = c->layer->policy.compute;
+    c->training = c->frame->training;
+    c->trainable = c->layer->trainable && (!c->parent || c->parent->trainable);
+    c->ny = 1;
+    c->y[0] = 0;
+    memset(c->ymask, 0, STK_LAYER_OUTPUTS * sizeof *c->ymask);
+    if (c->frame->depth >= DEEPEST) {
+        stk_c_fail(c, STK_ERR_RANGE, "layers inside layers, more than %d deep", DEEPEST);
+        return;
+    }
+    c->frame->depth++;
+    prepare_inputs(c, x);
+    c->x = x;
+    if (c->layer->inner)
+        stk_c_model(c, c->layer->inner);
+    else
+        def->call(c);
+    c->x = given;
+    c->frame->depth--;
+    if (def->mask == STK_MASK_PASSES && c->nx)
+        for (int32_t i = 0; i < c->ny; i++) c->ymask[i] = c->mask[0];
+    if (stk_graph_ok(c->g) && (c->ny < 1 || c->ny > STK_LAYER_OUTPUTS || !c->y[0]))
+        stk_c_fail(c, STK_ERR_INTERNAL, "the layer made no output");
+    if (!stk_graph_ok(c->g)) name_mistake(c);
+}
+
+static bool join_path(stk_layer_call *c, const char *front, const char *name, char *path)
+{
+    int n = front ? snprintf(path, PATH, "%s/%s", front, name) : snprintf(path, PATH, "%s", name);
+    if (n > 0 && n < PATH) return true;
+    stk_g_fail(c->g, STK_ERR_RANGE, "the name of layer '%.64s' is longer than %d characters", name,
+               PATH);
+    return false;
+}
+
+int32_t stk_c_part(stk_layer_call *c, const stk_layer_state *part, const char *scope, int32_t n,
+                   const stk_val *x, const stk_val *mask, stk_val *y, stk_val *ymask)
+{
+    static const stk_val no_masks[STK_LAYER_INPUTS];
+    static const char *const no_roles[STK_LAYER_INPUTS];
+    char path[PATH];
+    stk_layer_call inner = {.g = c->g,
+                            .layer = part,
+                            .nx = n,
+                            .x = x,
+                            .mask = mask ? mask : no_masks,
+                            .role = no_roles,
+                            .y = y,
+                            .ymask = ymask,
+                            .frame = c->frame,
+                            .path = path,
+                            .parent = c};
+    y[0] = 0;
+    if (!stk_graph_ok(c->g) || n > STK_LAYER_INPUTS ||
+        !join_path(c, c->path, scope ? scope : part->name, path))
+        return 1;
+    run_layer(&inner);
+    return inner.ny;
+}
+
+stk_val stk_c_activate(stk_layer_call *c, const stk_activation *a, stk_val x)
+{
+    stk_val y[STK_LAYER_OUTPUTS], ymask[STK_LAYER_OUTPUTS];
+    if (a->def) return a->def->build(c->g, x);
+    stk_c_part(c, a->layer, NULL, 1, &x, NULL, y, ymask);
+    return y[0];
+}
+
+/* All used calls of a model; x and mask per input, y and ymask per output (ymask may be NULL). parent: the call that the
+ * model stands for as a layer, or NULL. */
+static void run_calls(stk_frame *f, stk_layer_call *parent, const stk_model *m, const stk_val *x,
+                      const stk_val *mask, stk_val *y, stk_val *ymask)
+{
+    static const char *const no_roles[STK_LAYER_INPUTS];
+    stk_val *vals = stk_calloc((size_t)m->nsyms + 1, 2 * sizeof *vals);
+    stk_val *masks = vals ? vals + m->nsyms + 1 : NULL;
+    if (!vals)
+        stk_g_fail(f->g, STK_ERR_MEMORY, "out of memory for a model of %lld tensors",
+                   (long long)m->nsyms);
+    for (int64_t i = 0; vals && i < m->ninputs; i++) {
+        vals[m->inputs[i]] = x[i];
+        masks[m->inputs[i]] = mask ? mask[i] : 0;
+    }
+    for (int64_t k = 0; vals && k < m->ncalls && stk_graph_ok(f->g); k++) {
+        const stk_mcall *call = &m->calls[k];
+        const stk_layer_state *layer = stk_layer_at(m, call->layer);
+        stk_val in[STK_LAYER_INPUTS], inmask[STK_LAYER_INPUTS];
+        stk_val out[STK_LAYER_OUTPUTS], outmask[STK_LAYER_OUTPUTS];
+        char path[PATH];
+        if (!call->used || layer->def == &stk_layer_input) continue;
+        for (int32_t i = 0; i < call->nin; i++) {
+            in[i] = vals[call->in[i]];
+            inmask[i] = masks[call->in[i]];
+        }
+        stk_layer_call c = {.g = f->g,
+                            .layer = layer,
+                            .nx = call->nin,
+                            .x = in,
+                            .mask = inmask,
+                            .role = call->role ? (const char *const *)call->role : no_roles,
+                            .arguments = call->arguments,
+                            .y = out,
+                            .ymask = outmask,
+                            .frame = f,
+                            .path = path,
+                            .parent = parent,
+                            .random_count = 1000 * call->number};
+        if (!parent) f->owner = call->layer;
+        if (!join_path(&c, parent ? parent->path : NULL, layer->name, path)) break;
+        run_layer(&c);
+        for (int32_t i = 0; i < call->nout && i < c.ny; i++) {
+            vals[call->out + i] = out[i];
+            masks[call->out + i] = outmask[i];
+        }
+    }
+    for (int64_t i = 0; i < m->noutputs; i++) {
+        y[i] = vals && stk_graph_ok(f->g) ? vals[m->outputs[i]] : 0;
+        if (ymask) ymask[i] = vals && stk_graph_ok(f->g) ? masks[m->outputs[i]] : 0;
+    }
+    stk_free(vals);
+}
+
+void stk_c_model(stk_layer_call *c, const stk_model *inner)
+{
+    if (inner->noutputs > STK_LAYER_OUTPUTS) {
+        stk_c_fail(c, STK_ERR_RANGE, "a model inside of a model with more than %d outputs",
+                   STK_LAYER_OUTPUTS);
+        return;
+    }
+    c->trainable = c->trainable && inner->trainable;
+    c->ny = (int32_t)inner->noutputs;
+    run_calls(c->frame, c, inner, c->x, c->mask, c->y, c->ymask);
+}
+
+static bool check_call(const stk_model *m, stk_graph *g, const stk_val *x)
+{
+    if (!stk_graph_ok(g)) return false;
+    if (!m || !m->built) {
+        stk_g_fail(g, STK_ERR_STATE, "model '%s' is not built; call stk_model_build first",
+                   stk_model_name(m));
+        return false;
+    }
+    for (int64_t i = 0; i < m->ninputs; i++) {
+        const stk_msym *want = stk_sym_at(m, m->inputs[i]);
+        char shape[160];
+        bool ok = stk_val_ok(g, x[i]) && stk_g_rank(g, x[i]) == want->rank;
+        for (int32_t k = 0; ok && k < want->rank; k++)
+            ok = want->dim[k] < 0 || want->dim[k] == stk_g_dim(g, x[i], k);
+        if (ok) continue;
+        stk_g_fail(g, STK_ERR_SHAPE,
+                   "model '%s': input %lld ('%s') is %s, the model was built for %s",
+                   stk_model_name(m), (long long)i, stk_model_input(m, (int32_t)i).name,
+                   stk_val_ok(g, x[i]) ? STK_TYPE_TEXT(stk_type_of(g, x[i])) : "no value",
+                   stk_sym_text(want, shape, sizeof shape));
+        return false;
+    }
+    return true;
+}
+
+void stk_model_call(const stk_model *m, stk_graph *g, const stk_val *x, stk_call *call, stk_val *y)
+{
+    stk_call none = {0};
+    if (!call) call = &none;
+    for (int64_t i = 0; m && y && i < m->noutputs; i++) y[i] = 0;
+    call->penalty = 0;
+    if (!check_call(m, g, x)) return;
+    stk_frame f = {.g = g, .model = m, .trial = -1, .training = call->training, .seed = call->seed};
+    f.variables = stk_calloc((size_t)m->nweights + 1, 2 * sizeof *f.variables);
+    if (!f.variables) {
+        stk_g_fail(g, STK_ERR_MEMORY, "out of memory for a model of %lld weights",
+                   (long long)m->nweights);
+        return;
+    }
+    f.cast = f.variables + m->nweights + 1;
+    run_calls(&f, NULL, m, x, call->masks, y, call->output_masks);
+    for (int64_t i = 0; call->weights && i < m->nweight_order; i++)
+        call->weights[i] = stk_graph_ok(g) ? f.variables[m->weight_order[i]] : 0;
+    call->penalty = stk_graph_ok(g) ? f.penalty : 0;
+    stk_free(f.variables);
+}
+
+/* ---- trials ------------------------------------------------------------------------------------------------------------------ */
+
+/* What stands for unknown sizes in the two trials: batches, and sizes large enough for windows and strides. */
+static const int64_t batch_trial[2] = {2, 3}, size_trial[2] = {96, 224};
+
+static void run_trial(stk_model *m, const stk_mcall *call, int32_t trial, stk_graph *g,
+                      stk_layer_call *c)
+{
+    static const char *const no_roles[STK_LAYER_INPUTS];
+    static const stk_val no_masks[STK_LAYER_INPUTS];
+    stk_val x[STK_LAYER_INPUTS];
+    char path[PATH];
+    stk_frame f = {.g = g, .model = m, .declare = m, .trial = trial, .owner = call->layer};
+    for (int32_t i = 0; i < call->nin; i++) {
+        const stk_msym *s = stk_sym_at(m, call->in[i]);
+        int64_t dim[STK_MAX_RANK];
+        char name[24];
+        for (int32_t k = 0; k < s->rank; k++)
+            dim[k] = s->dim[k] >= 0 ? s->dim[k] : k == 0 ? batch_trial[trial] : size_trial[trial];
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = stk_g_input(g, name, s->dtype, s->rank, dim);
+    }
+    c->g = g;
+    c->layer = stk_layer_at(m, call->layer);
+    c->nx = call->nin;
+    c->x = x;
+    c->mask = no_masks;
+    c->role = call->role ? (const char *const *)call->role : no_roles;
+    c->arguments = call->arguments;
+    c->frame = &f;
+    c->path = path;
+    if (join_path(c, NULL, c->layer->name, path)) run_layer(c);
+    c->x = NULL;
+    c->frame = NULL;
+    c->path = NULL;
+}
+
+static stk_status trial_failed(const stk_model *m, const stk_mcall *call, const stk_graph *g,
+                               stk_error *err)
+{
+    char types[256] = "", one[128];
+    size_t used = 0;
+    const stk_layer_state *layer = stk_layer_at(m, call->layer);
+    for (int32_t i = 0; i < call->nin && i < 3 && used < sizeof types; i++) {
+        int n = snprintf(types + used, sizeof types - used, "%s%s", i ? ", " : " on ",
+                         stk_sym_text(stk_sym_at(m, call->in[i]), one, sizeof one));
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return stk_fail(err, g->error.code, "layer '%.64s' (%s)%s: %.640s", layer->name,
+                    layer->def->keras_class, types, g->error.message);
+}
+
+/* Types of the outputs of one trial. */
+static stk_status try_call(stk_model *m, const stk_mcall *call, int32_t trial, stk_msym *out,
+                           int32_t *nout, stk_error *err)
+{
+    stk_graph *g = NULL;
+    stk_val y[STK_LAYER_OUTPUTS], ymask[STK_LAYER_OUTPUTS];
+    stk_layer_call c = {.y = y, .ymask = ymask};
+    STK_TRY(stk_graph_new(&g, err));
+    run_trial(m, call, trial, g, &c);
+    stk_status status = STK_OK;
+    if (!stk_graph_ok(g)) status = trial_failed(m, call, g, err);
+    for (int32_t i = 0; status == STK_OK && i < c.ny; i++) {
+        const stk_type *type = stk_type_of(g, y[i]);
+        out[i] = (stk_msym){.dtype = type->dtype, .rank = type->shape.rank};
+        memcpy(out[i].dim, type->shape.dim, sizeof out[i].dim);
+    }
+    *nout = c.ny;
+    stk_graph_release(g);
+    return status;
+}
+
+stk_status stk_model_infer(stk_model *m, stk_mcall *call, stk_msym *out, int32_t *nout,
+                           stk_error *err)
+{
+    stk_msym second[STK_LAYER_OUTPUTS];
+    int32_t nsecond = 0;
+    STK_TRY(try_call(m, call, 0, out, nout, err));
+    STK_TRY(try_call(m, call, 1, second, &nsecond, err));
+    for (int32_t i = 0; i < *nout; i++) {
+        if (nsecond != *nout || second[i].rank != out[i].rank)
+            return stk_fail(err, STK_ERR_SHAPE,
+                            "layer '%s' (%s): its outputs depend on sizes that are not known",
+                            stk_layer_at(m, call->layer)->name,
+                            stk_layer_at(m, call->layer)->def->keras_class);
+        for (int32_t k = 0; k < out[i].rank; k++)
+            if (second[i].dim[k] != out[i].dim[k]) out[i].dim[k] = -1;
+    }
+    return STK_OK;
+}
