@@ -134,7 +134,7 @@ static const stk_option *find(const stk_options *o, const char *name, size_t siz
 static void put(const stk_option *row, double value, void *out)
 {
     char *member = (char *)out + row->offset;
-    int64_t whole = (int64_t)value;
+    int64_t whole = row->kind == STK_OPTION_INT ? (int64_t)value : 0;
     bool truth = value != 0;
     if (row->kind == STK_OPTION_REAL)
         memcpy(member, &value, sizeof value);
