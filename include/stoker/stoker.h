@@ -28,13 +28,14 @@
  *     stk_program_release(p);
  *     stk_graph_release(g);
  *
- * Reading order: status.h (how calls fail), tensor.h, device.h, graph.h (build, differentiate, compile, run), nn.h,
+ * Reading order: status.h (how calls fail), tensor.h, data.h (where batches come from), device.h, graph.h (build, differentiate, compile, run), nn.h,
  * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers). */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
 #include "status.h"
 #include "tensor.h"
+#include "data.h"
 #include "device.h"
 #include "graph.h"
 #include "nn.h"

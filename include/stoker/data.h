@@ -1,0 +1,254 @@
+/* data.h - input pipelines: where batches come from.
+ *
+ *     stk_error err;
+ *     stk_dataset *ds = stk_data_range(0, 10, 1, &err);        // 0, 1, ... 9
+ *     ds = stk_data_shuffle(ds, STK_SHUFFLE_ALL, 7, true, &err);
+ *     ds = stk_data_batch(ds, 4, false, &err);
+ *     ds = stk_data_prefetch(ds, STK_AUTOTUNE, &err);
+ *     stk_stream *stream = NULL;
+ *     if (stk_dataset_stream(ds, NULL, &stream, &err) != STK_OK) puts(err.message);
+ *     for (bool end = false; stream;) {
+ *         stk_tensor *part = NULL;                              // one part per leaf of the schema
+ *         if (stk_stream_next(stream, &part, &end, &err) != STK_OK || end) break;
+ *         printf("%lld numbers, the first is %g\n", (long long)part->shape[0], stk_tensor_at(part, 0));
+ *         stk_tensor_release(part);
+ *     }
+ *     stk_stream_release(stream);
+ *     stk_dataset_release(ds);
+ *
+ * A dataset is a counted, immutable description: a tree of nodes. Every stk_data_* transform takes over the
+ * dataset handle given to it (also when it fails) and returns a new one; a failed call returns NULL, and NULL
+ * passes through, so that a chain is tested once, at its end. stk_dataset_retain keeps a handle for further use.
+ * A stream is one walk over a dataset: it belongs to one thread at a time; its own threads are its own business.
+ *
+ * Same elements, same order, same random bits for any number of threads, unless options.deterministic is
+ * switched off. Random things are keyed by (seed, epoch, number of the element). */
+#ifndef STOKER_DATA_H
+#define STOKER_DATA_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    STK_AUTOTUNE = -1,    /* workers, buffer sizes: measured and chosen */
+    STK_INFINITE = -1,    /* cardinality, counts of repeat and take: without end */
+    STK_UNKNOWN = -2,     /* cardinality: only running it will tell */
+    STK_SHUFFLE_ALL = -1, /* buffer of shuffle: all elements, every order as likely */
+};
+
+/* ---- what elements look like -------------------------------------------------------------------- */
+typedef struct stk_field {
+    const char *name; /* NULL or "" when it has none */
+    stk_dtype dtype;
+    int32_t rank;                /* -1 unknown */
+    int64_t shape[STK_MAX_RANK]; /* -1 unknown */
+} stk_field;
+
+/* The leaves of an element, in order, and how they nest: text over leaf numbers, "0", "(0,1)",
+ * "({image:0,text:1},2)". structure NULL when making one: "0", or a tuple of all. */
+typedef struct stk_schema {
+    int32_t n;
+    const stk_field *fields;
+    const char *structure;
+} stk_schema;
+
+/* A deep copy of one's own, checked; released with stk_schema_release. */
+STK_API STK_MUST_USE stk_status stk_schema_new(int32_t n, const stk_field *fields,
+                                               const char *structure, stk_schema **out,
+                                               stk_error *err);
+STK_API void stk_schema_release(stk_schema *schema);
+STK_API bool stk_schema_equal(const stk_schema *a, const stk_schema *b); /* names do not count */
+/* "(float32[?,3], int32[])" into text (at most size bytes, always terminated); returns text. */
+STK_API char *stk_schema_describe(const stk_schema *schema, char *text, size_t size);
+/* OK when the parts have the dtypes and fit the known sizes of the schema. */
+STK_API STK_MUST_USE stk_status stk_schema_check(const stk_schema *schema, stk_tensor *const *parts,
+                                                 stk_error *err);
+
+/* ---- streams --------------------------------------------------------------------------------------- */
+/* One walk. Whoever has data of his own can fill this struct himself; stk_data_stream_source makes a
+ * dataset of it. */
+typedef struct stk_stream {
+    const stk_schema *(*schema)(struct stk_stream *self);
+    /* Hands out schema->n new handles, or *end = true and none. After a failure the next call goes on behind the
+     * bad element. */
+    stk_status (*next)(struct stk_stream *self, stk_tensor **parts, bool *end);
+    const stk_error *(*last_error)(struct stk_stream *self); /* of the last failing call */
+    /* Position as bytes (freed with stk_state_free), small; exact, also in the middle of an epoch. May be NULL. */
+    stk_status (*save)(struct stk_stream *self, void **bytes, size_t *size);
+    stk_status (*restore)(struct stk_stream *self, const void *bytes, size_t size);
+    void (*release)(struct stk_stream *self); /* frees self */
+    void *private_data;
+} stk_stream;
+
+/* The same calls with the message copied into err (may be NULL) at once. */
+STK_API const stk_schema *stk_stream_schema(stk_stream *stream);
+STK_API STK_MUST_USE stk_status stk_stream_next(stk_stream *stream, stk_tensor **parts, bool *end,
+                                                stk_error *err);
+STK_API STK_MUST_USE stk_status stk_stream_save(stk_stream *stream, void **bytes, size_t *size,
+                                                stk_error *err);
+STK_API STK_MUST_USE stk_status stk_stream_restore(stk_stream *stream, const void *bytes,
+                                                   size_t size, stk_error *err);
+STK_API void stk_stream_release(stk_stream *stream); /* NULL is fine */
+STK_API void stk_state_free(void *bytes);
+
+/* ---- datasets ------------------------------------------------------------------------------------- */
+typedef struct stk_dataset stk_dataset;
+
+STK_API stk_dataset *stk_dataset_retain(stk_dataset *ds);
+STK_API void stk_dataset_release(stk_dataset *ds); /* NULL is fine */
+STK_API const stk_schema *stk_dataset_schema(const stk_dataset *ds);
+STK_API int64_t stk_dataset_cardinality(const stk_dataset *ds); /* or STK_INFINITE, STK_UNKNOWN */
+STK_API bool stk_dataset_random_access(const stk_dataset *ds);  /* elements by number? */
+STK_API const char *stk_dataset_name(const stk_dataset *ds);    /* of its last node: "batch" */
+STK_API int32_t stk_dataset_inputs(const stk_dataset *ds);
+STK_API stk_dataset *stk_dataset_input(const stk_dataset *ds, int32_t index); /* borrowed */
+
+typedef struct stk_stream_options {
+    uint64_t epoch;     /* keys shuffles that reshuffle, and random maps; fit counts it up */
+    int32_t threads;    /* workers: 0 = the tuner's choice, 1 = everything on the caller's thread */
+    bool deterministic; /* true: order kept */
+    bool rewrite;       /* true: fuse, vectorise, remove what does nothing */
+    bool autotune;      /* true: workers and buffers follow the measurements */
+    int32_t cpu_budget; /* processors; 0 = those of this process */
+    int64_t
+        ram_budget; /* bytes of all buffers together; 0 = a quarter of what the process may use */
+} stk_stream_options;
+STK_API stk_stream_options stk_stream_options_defaults(void);
+
+/* options NULL = defaults. The stream keeps a handle of the dataset. */
+STK_API STK_MUST_USE stk_status stk_dataset_stream(stk_dataset *ds,
+                                                   const stk_stream_options *options,
+                                                   stk_stream **out, stk_error *err);
+/* Element `index` of a dataset with random access, in the given epoch. */
+STK_API STK_MUST_USE stk_status stk_dataset_get(stk_dataset *ds, uint64_t epoch, int64_t index,
+                                                stk_tensor **parts, stk_error *err);
+/* As stk_dataset_stream uses them when the options say nothing else: rides on the dataset, innermost last. */
+STK_API stk_dataset *stk_data_options(stk_dataset *ds, const stk_stream_options *options,
+                                      stk_error *err);
+
+/* ---- functions over elements ---------------------------------------------------------------------- */
+typedef struct stk_map_info {
+    int64_t index;  /* of the element among its function's inputs, from 0 in each epoch */
+    int64_t count;  /* 1; in a batch call the rows, `index` being that of the first */
+    uint64_t seed;  /* for random functions: hangs on the node's seed and the epoch */
+    int32_t inputs; /* parts in `in` */
+} stk_map_info;
+
+enum stk_map_flags {
+    /* Each number depends on its own position of the inputs only, so that `call` may get a whole batch at once
+     * with one more axis in front. */
+    STK_MAP_ELEMENTWISE = 1,
+    STK_MAP_SERIAL = 2, /* one call at a time, in order (has a memory of its own) */
+};
+
+typedef struct stk_map_fn {
+    const char *name; /* for reports; copied */
+    void *context;
+    /* in: as many parts as the input's schema has, borrowed. out[i] is either NULL: put a new handle there; or a
+     * tensor of the schema's dtype and shape: write into it (preferred), or put a new handle in its place. May be
+     * called by several threads at once unless SERIAL. */
+    stk_status (*call)(void *context, const stk_map_info *info, stk_tensor *const *in,
+                       stk_tensor **out, stk_error *err);
+    /* Optional: the same for info->count rows at once; all tensors have one more axis in front. */
+    stk_status (*batch)(void *context, const stk_map_info *info, stk_tensor *const *in,
+                        stk_tensor **out, stk_error *err);
+    /* Optional: the output's schema from the input's (hand over a stk_schema_new). Without it `output`; without
+     * that the input's. */
+    stk_status (*schema)(void *context, const stk_schema *in, stk_schema **out, stk_error *err);
+    const stk_schema *output; /* copied */
+    /* Optional: one function for `second after first`, both with this same pointer. The originals outlive it.
+     * seeds[0] and seeds[1] are what their info->seed gets mixed with (stk_seed_mix). */
+    bool (*fuse)(const struct stk_map_fn *first, const struct stk_map_fn *second,
+                 const uint64_t seeds[2], struct stk_map_fn *out);
+    void (*release)(void *context); /* optional; runs once, also when the node could not be made */
+    uint32_t flags;
+} stk_map_fn;
+
+STK_API uint64_t stk_seed_mix(uint64_t seed, uint64_t with);
+
+/* A dataset for each element: flat_map, interleave. */
+typedef struct stk_flat_fn {
+    const char *name;
+    void *context;
+    stk_dataset *(*call)(void *context, const stk_map_info *info, stk_tensor *const *in,
+                         stk_error *err); /* a handle for the caller; NULL = failed */
+    const stk_schema *output;             /* of the datasets' elements; copied */
+    void (*release)(void *context);
+} stk_flat_fn;
+
+/* A dataset from a key and the elements that share it: group_by_window. */
+typedef struct stk_group_fn {
+    const char *name;
+    void *context;
+    stk_dataset *(*call)(void *context, int64_t key, stk_dataset *window, stk_error *err);
+    const stk_schema *output;
+    void (*release)(void *context);
+} stk_group_fn;
+
+/* ---- sources ---------------------------------------------------------------------------------------- */
+/* Rows of tensors that share their first size. No copy is made of dense ones; names and structure may be NULL. */
+STK_API stk_dataset *stk_data_slices(int32_t n, stk_tensor *const *tensors,
+                                     const char *const *names, const char *structure,
+                                     stk_error *err);
+STK_API stk_dataset *stk_data_tensors(int32_t n, stk_tensor *const *tensors,
+                                      const char *const *names, const char *structure,
+                                      stk_error *err); /* one element */
+STK_API stk_dataset *stk_data_range(int64_t start, int64_t stop, int64_t step, stk_error *err);
+/* int64 numbers, each of all 2^63 not negative ones as likely; count may be STK_INFINITE. */
+STK_API stk_dataset *stk_data_random(uint64_t seed, int64_t count, stk_error *err);
+
+typedef struct stk_generator {
+    const char *name;
+    void *context;
+    const stk_schema *output;                                       /* copied */
+    stk_status (*open)(void *context, void **walk, stk_error *err); /* starts a walk */
+    stk_status (*next)(void *context, void *walk, stk_tensor **parts, bool *end, stk_error *err);
+    void (*close)(void *context, void *walk);
+    void (*release)(void *context); /* optional */
+    int64_t cardinality;            /* STK_UNKNOWN when it is not known */
+} stk_generator;
+/* Saved positions are reached again by walking there. */
+STK_API stk_dataset *stk_data_generator(const stk_generator *generator, stk_error *err);
+/* Paths that match the patterns (* ? [a-z], also in folders' names), sorted or shuffled: string scalars. */
+STK_API stk_dataset *stk_data_list_files(int32_t n, const char *const *patterns, bool shuffle,
+                                         uint64_t seed, stk_error *err);
+
+/* A pipeline written as JSON (doc/data.md): {"ops": [{"op": "range", "stop": 9}, {"op": "batch", "size": 4}]}. Relative paths
+ * in it are taken from `folder` (NULL or "": as they are), or from where the file is. */
+STK_API stk_dataset *stk_data_pipeline(const char *json, size_t size, const char *folder,
+                                       stk_error *err);
+STK_API stk_dataset *stk_data_pipeline_file(const char *path, stk_error *err);
+
+/* ---- transforms -------------------------------------------------------------------------------------- */
+typedef struct stk_map_options {
+    int32_t parallel; /* calls at a time; 1, or STK_AUTOTUNE */
+    uint64_t seed;
+    bool unordered; /* hand out what is ready first */
+} stk_map_options;
+STK_API stk_map_options stk_map_options_defaults(void); /* AUTOTUNE, seed 0, ordered */
+
+STK_API stk_dataset *stk_data_map(stk_dataset *ds, const stk_map_fn *fn,
+                                  const stk_map_options *options, stk_error *err);
+STK_API stk_dataset *stk_data_batch(stk_dataset *ds, int64_t size, bool drop_remainder,
+                                    stk_error *err);
+STK_API stk_dataset *stk_data_prefetch(stk_dataset *ds, int64_t elements, stk_error *err);
+/* buffer: elements it chooses from, or STK_SHUFFLE_ALL for an exact permutation, which costs no memory when the
+ * input has random access. reshuffle: another order in each epoch. */
+STK_API stk_dataset *stk_data_shuffle(stk_dataset *ds, int64_t buffer, uint64_t seed,
+                                      bool reshuffle, stk_error *err);
+STK_API stk_dataset *stk_data_repeat(stk_dataset *ds, int64_t times, stk_error *err);
+STK_API stk_dataset *stk_data_take(stk_dataset *ds, int64_t count, stk_error *err);
+STK_API stk_dataset *stk_data_skip(stk_dataset *ds, int64_t count, stk_error *err);
+STK_API stk_dataset *stk_data_shard(stk_dataset *ds, int64_t shards, int64_t index, stk_error *err);
+STK_API stk_dataset *stk_data_enumerate(stk_dataset *ds, int64_t start, stk_error *err);
+/* These take over all n handles. */
+STK_API stk_dataset *stk_data_zip(int32_t n, stk_dataset *const *inputs, stk_error *err);
+STK_API stk_dataset *stk_data_concatenate(stk_dataset *first, stk_dataset *second, stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

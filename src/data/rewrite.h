@@ -1,0 +1,15 @@
+/* rewrite.h - from the dataset as it was written to the plan that runs. */
+#ifndef STK_DATA_REWRITE_H
+#define STK_DATA_REWRITE_H
+
+#include "data/node.h"
+
+/* A new handle. The plan makes the same elements in the same order. */
+stk_status stk_plan_make(stk_dataset *ds, const stk_stream_options *options, stk_dataset **plan,
+                         stk_error *err);
+/* Of kinds, options and schemas: states are only taken from an equal plan. */
+uint64_t stk_plan_fingerprint(const stk_dataset *plan);
+/* Of the outermost options node, or the defaults. */
+stk_stream_options stk_stream_options_of(const stk_dataset *ds);
+
+#endif

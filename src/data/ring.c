@@ -1,0 +1,231 @@
+/* Jobs in flight. A job is claimed by whoever gets to it first: a worker that found it in the queue, or the consumer
+ * that needs it. Entries of claimed jobs stay in the queue and find nothing to do; they keep the ring alive. */
+#define _GNU_SOURCE
+#include "data/ring.h"
+
+#include "base/clock.h"
+#include "base/float_env.h"
+#include "base/trace.h"
+#include "data/tune.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { IDLE, QUEUED, RUNNING, DONE };
+
+struct stk_ring {
+    stk_stage *stage;
+    void *context;
+    void (*work)(void *, stk_job *);
+    void (*clean)(stk_job *);
+    size_t data_size;
+    stk_workers *crew; /* NULL: no workers */
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    int32_t refs; /* the owner, and one per entry in the queue of the crew */
+    bool waiting;
+    int64_t head, tail;
+    stk_job *jobs[STK_RING_MOST];
+};
+
+static void drop(stk_ring *ring)
+{
+    if (__atomic_sub_fetch(&ring->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    for (int i = 0; i < STK_RING_MOST; i++) stk_free(ring->jobs[i]);
+    pthread_cond_destroy(&ring->done);
+    pthread_mutex_destroy(&ring->lock);
+    stk_free(ring);
+}
+
+stk_status stk_ring_new(stk_stage *stage, void *context, size_t data_size,
+                        void (*work)(void *, stk_job *), void (*clean)(stk_job *), stk_ring **out,
+                        stk_error *err)
+{
+    *out = NULL;
+    stk_workers *crew = NULL;
+    if (stk_run_has_workers(stage->run)) STK_TRY(stk_run_crew(stage->run, &crew, err));
+    stk_ring *ring = stk_calloc(1, sizeof *ring);
+    if (!ring) return stk_fail_memory(err, "stream", sizeof *ring);
+    ring->stage = stage;
+    ring->context = context;
+    ring->work = work;
+    ring->clean = clean;
+    ring->data_size = data_size;
+    ring->crew = crew;
+    ring->refs = 1;
+    pthread_mutex_init(&ring->lock, NULL);
+    pthread_cond_init(&ring->done, NULL);
+    *out = ring;
+    return STK_OK;
+}
+
+void *stk_ring_context(const stk_ring *ring) { return ring->context; }
+
+void stk_ring_set_number(stk_ring *ring, int64_t number) { ring->head = ring->tail = number; }
+
+int64_t stk_ring_depth(const stk_ring *ring) { return ring->tail - ring->head; }
+
+stk_job *stk_ring_begin(stk_ring *ring, stk_error *err)
+{
+    stk_job **at = &ring->jobs[ring->tail % STK_RING_MOST];
+    if (!*at) {
+        *at = stk_calloc(1, sizeof **at + ring->data_size);
+        if (!*at) {
+            (void)stk_fail_memory(err, "stream", sizeof **at + ring->data_size);
+            return NULL;
+        }
+        (*at)->ring = ring;
+    }
+    stk_job *job = *at;
+    job->status = STK_OK;
+    job->taken = false;
+    job->number = ring->tail;
+    return job;
+}
+
+static bool claim(stk_job *job)
+{
+    int32_t expected = QUEUED;
+    return __atomic_compare_exchange_n(&job->state, &expected, RUNNING, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Every 8th job is also timed by processor time: the difference is what it slept or waited. */
+static void run_claimed(stk_job *job)
+{
+    stk_ring *ring = job->ring;
+    stk_counters *c = &ring->stage->count;
+    bool sample = job->number % 8 == 0;
+    int64_t cpu = sample ? cpu_ns() : 0, wall = sample ? stk_now_ns() : 0;
+    uint64_t trace = stk_trace_start(), start = stk_ticks();
+    ring->work(ring->context, job);
+    job->ticks = (int64_t)(stk_ticks() - start);
+    stk_trace_span(trace, ring->stage->ds->kind->name, (uint32_t)job->number);
+    if (sample) {
+        __atomic_add_fetch(&c->working_cpu, cpu_ns() - cpu, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&c->working_sampled, stk_now_ns() - wall, __ATOMIC_RELAXED);
+    }
+    __atomic_add_fetch(&c->working, job->ticks, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&ring->lock);
+    __atomic_store_n(&job->state, DONE, __ATOMIC_RELEASE);
+    if (ring->waiting) pthread_cond_signal(&ring->done);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+static void entry(void *context)
+{
+    stk_job *job = context;
+    stk_ring *ring = job->ring;
+    if (claim(job)) run_claimed(job);
+    drop(ring);
+}
+
+stk_status stk_ring_start(stk_ring *ring, stk_job *job, stk_error *err)
+{
+    (void)err;
+    ring->tail++;
+    __atomic_store_n(&ring->stage->count.depth, ring->tail - ring->head, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->state, QUEUED, __ATOMIC_RELEASE);
+    if (!ring->crew) return STK_OK;
+    __atomic_add_fetch(&ring->refs, 1, __ATOMIC_RELAXED);
+    /* A full queue means more than enough to do; the consumer will come to this job itself. */
+    if (!stk_workers_try_submit(ring->crew, entry, job)) drop(ring);
+    return STK_OK;
+}
+
+static void run_here(stk_job *job)
+{
+    stk_float_env was = stk_float_env_enter();
+    run_claimed(job);
+    stk_float_env_leave(was);
+}
+
+stk_job *stk_ring_oldest(stk_ring *ring)
+{
+    stk_job *job = ring->jobs[ring->head % STK_RING_MOST];
+    if (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == DONE) return job;
+    uint64_t start = stk_ticks();
+    if (claim(job)) {
+        run_here(job);
+    } else {
+        pthread_mutex_lock(&ring->lock);
+        ring->waiting = true;
+        while (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) != DONE)
+            pthread_cond_wait(&ring->done, &ring->lock);
+        ring->waiting = false;
+        pthread_mutex_unlock(&ring->lock);
+    }
+    __atomic_add_fetch(&ring->stage->count.waiting, (int64_t)(stk_ticks() - start),
+                       __ATOMIC_RELAXED);
+    return job;
+}
+
+static stk_job *find_done(stk_ring *ring)
+{
+    for (int64_t i = ring->head; i < ring->tail; i++) {
+        stk_job *job = ring->jobs[i % STK_RING_MOST];
+        if (!job->taken && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == DONE) return job;
+    }
+    return NULL;
+}
+
+stk_job *stk_ring_any(stk_ring *ring)
+{
+    stk_job *job = find_done(ring);
+    if (job) return job;
+    for (int64_t i = ring->head; i < ring->tail; i++) {
+        job = ring->jobs[i % STK_RING_MOST];
+        if (job->taken || !claim(job)) continue;
+        run_here(job);
+        return job;
+    }
+    uint64_t start = stk_ticks();
+    pthread_mutex_lock(&ring->lock);
+    ring->waiting = true;
+    while (!(job = find_done(ring))) pthread_cond_wait(&ring->done, &ring->lock);
+    ring->waiting = false;
+    pthread_mutex_unlock(&ring->lock);
+    __atomic_add_fetch(&ring->stage->count.waiting, (int64_t)(stk_ticks() - start),
+                       __ATOMIC_RELAXED);
+    return job;
+}
+
+void stk_ring_pop(stk_ring *ring, stk_job *job)
+{
+    job->taken = true;
+    while (ring->head < ring->tail && ring->jobs[ring->head % STK_RING_MOST]->taken) {
+        __atomic_store_n(&ring->jobs[ring->head % STK_RING_MOST]->state, IDLE, __ATOMIC_RELEASE);
+        ring->head++;
+    }
+    __atomic_store_n(&ring->stage->count.depth, ring->tail - ring->head, __ATOMIC_RELAXED);
+}
+
+stk_job *stk_ring_at(stk_ring *ring, int64_t i)
+{
+    return ring->head + i < ring->tail ? ring->jobs[(ring->head + i) % STK_RING_MOST] : NULL;
+}
+
+void stk_ring_close(stk_ring *ring)
+{
+    if (!ring) return;
+    for (int64_t i = ring->head; i < ring->tail; i++) {
+        stk_job *job = ring->jobs[i % STK_RING_MOST];
+        if (claim(job)) continue; /* nobody will run it now */
+        pthread_mutex_lock(&ring->lock);
+        ring->waiting = true;
+        while (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == RUNNING)
+            pthread_cond_wait(&ring->done, &ring->lock);
+        ring->waiting = false;
+        pthread_mutex_unlock(&ring->lock);
+    }
+    for (int i = 0; i < STK_RING_MOST; i++)
+        if (ring->jobs[i] && ring->clean) ring->clean(ring->jobs[i]);
+    drop(ring);
+}

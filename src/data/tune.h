@@ -1,0 +1,18 @@
+/* tune.h - how many workers, how much in flight: from measured times, under budgets. */
+#ifndef STK_DATA_TUNE_H
+#define STK_DATA_TUNE_H
+
+#include "data/node.h"
+
+typedef struct stk_tuner stk_tuner;
+
+stk_status stk_tuner_new(stk_run *run, const stk_dataset *plan, stk_tuner **out, stk_error *err);
+void stk_tuner_release(stk_tuner *tuner);
+
+int32_t stk_tuner_threads(const stk_tuner *tuner); /* for a crew that is made now */
+/* Jobs of `elements` elements that a stage may have in flight now; at least 1. */
+int64_t stk_tuner_in_flight(stk_stage *stage, int64_t elements);
+/* Looks at the counters every now and then; cheap in between. On the thread of the stream's consumer. */
+void stk_tuner_tick(stk_run *run);
+
+#endif
