@@ -134,6 +134,12 @@ STK_API STK_MUST_USE stk_status stk_model_set_weights(const stk_model *m, stk_st
                                                       stk_tensor *const *tensors, bool partial,
                                                       stk_error *err);
 
+/* Measures the mean and variance of `data` (what the layer will be fed) for a Normalization layer without given ones, and puts
+ * them into the store as its weights. */
+STK_API STK_MUST_USE stk_status stk_model_adapt(const stk_model *m, const char *layer,
+                                                stk_store *store, const stk_tensor *data,
+                                                stk_error *err);
+
 typedef struct stk_call {
     bool training;        /* dropout drops, batch norm uses and follows the batch */
     int64_t seed;         /* of what layers draw at random; other numbers in each step */

@@ -135,6 +135,9 @@ static inline stk_shape stk_c_shape(const stk_layer_call *c, int32_t i)
 #include "layers/layers.def"
 extern const stk_layer_def stk_layer_model; /* Functional and Sequential inside of a model */
 
+/* Fails with the layer's name and class in front; for check. */
+stk_status stk_layer_refuse(const stk_layer_state *layer, stk_error *err, stk_status code,
+                            const char *format, ...) STK_PRINTF(4, 5);
 const stk_layer_def *stk_layer_find(const char *keras_class); /* NULL: unknown */
 /* "'Dens' ...; did you mean Dense?" into text. */
 void stk_layer_near_misses(const char *keras_class, char *text, size_t size);

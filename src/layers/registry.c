@@ -2,6 +2,8 @@
 #include "layers/layer.h"
 
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static const stk_layer_def *const layers[] = {
@@ -9,6 +11,19 @@ static const stk_layer_def *const layers[] = {
 #include "layers/layers.def"
 };
 enum { COUNT = sizeof layers / sizeof *layers };
+
+stk_status stk_layer_refuse(const stk_layer_state *layer, stk_error *err, stk_status code,
+                            const char *format, ...)
+{
+    char text[STK_ERROR_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (!layer->name) return stk_fail(err, code, "%s: %.900s", layer->def->keras_class, text);
+    return stk_fail(err, code, "layer '%.64s' (%s): %.800s", layer->name, layer->def->keras_class,
+                    text);
+}
 
 const stk_layer_def *stk_layer_find(const char *keras_class)
 {

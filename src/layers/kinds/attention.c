@@ -1,0 +1,274 @@
+/* Attention: MultiHeadAttention, and the plain Attention layer. */
+#include "layers/layer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What takes the place of masked scores, as in Keras. */
+static double large_negative(stk_dtype dtype) { return dtype == STK_F16 ? -3e4 : -1e9; }
+
+static stk_val both(stk_graph *g, stk_val a, stk_val b)
+{
+    return a && b ? stk_g_and(g, a, b) : a ? a : b;
+}
+
+/* bool [1, t, s]: query i may look at keys 0 .. i */
+static stk_val causal_mask(stk_graph *g, int64_t t, int64_t s)
+{
+    stk_val row = stk_g_iota(g, STK_I32, 3, (int64_t[]){1, t, 1}, 1);
+    stk_val column = stk_g_iota(g, STK_I32, 3, (int64_t[]){1, 1, s}, 2);
+    return stk_g_ge(g, row, column);
+}
+
+/* ---- MultiHeadAttention ------------------------------------------------------------------------------------------------ */
+
+typedef struct mha {
+    int64_t num_heads, key_dim, value_dim;
+    double dropout;
+    bool use_bias, use_gate;
+    stk_ints output_shape, attention_axes;
+    const stk_object *kernel_initializer, *bias_initializer;
+    const stk_object *kernel_regularizer, *bias_regularizer;
+    const stk_object *kernel_constraint, *bias_constraint;
+    int64_t seed;
+} mha;
+
+typedef struct mha_inputs {
+    stk_val query, value, key, attention_mask;
+    stk_val query_mask, value_mask, key_mask;
+} mha_inputs;
+
+static stk_status check_mha(stk_layer_state *layer, stk_error *err)
+{
+    const mha *o = layer->config;
+    const char *what = o->use_gate               ? "use_gate"
+                       : o->attention_axes.n > 1 ? "several attention_axes"
+                                                 : NULL;
+    if (!what) return STK_OK;
+    return stk_layer_refuse(layer, err, STK_ERR_UNSUPPORTED, "%s is not supported", what);
+}
+
+/* Inputs come by place (query, value, key) or by name. */
+static bool sort_inputs(stk_layer_call *c, mha_inputs *in)
+{
+    struct {
+        const char *name;
+        stk_val *value, *mask;
+    } slots[] = {{"query", &in->query, &in->query_mask},
+                 {"value", &in->value, &in->value_mask},
+                 {"key", &in->key, &in->key_mask},
+                 {"attention_mask", &in->attention_mask, NULL}};
+    int32_t place = 0;
+    for (int32_t i = 0; i < c->nx; i++) {
+        int32_t slot = -1;
+        for (int32_t k = 0; c->role[i] && k < 4; k++)
+            if (!strcmp(slots[k].name, c->role[i])) slot = k;
+        if (!c->role[i] && place < 3) slot = place++;
+        if (slot < 0) {
+            stk_c_fail(c, STK_ERR_ARGUMENT,
+                       "input %d ('%s'); it takes query, value, key and attention_mask", i,
+                       c->role[i] ? c->role[i] : "");
+            return false;
+        }
+        *slots[slot].value = c->x[i];
+        if (slots[slot].mask) *slots[slot].mask = c->mask[i];
+    }
+    if (!in->query || !in->value) {
+        stk_c_fail(c, STK_ERR_ARGUMENT, "it needs a query and a value");
+        return false;
+    }
+    if (!in->key) {
+        in->key = in->value;
+        in->key_mask = 0;
+    }
+    return true;
+}
+
+static bool three_axes(stk_layer_call *c, stk_val x, const char *who)
+{
+    if (stk_g_rank(c->g, x) == 3) return true;
+    if (stk_graph_ok(c->g))
+        stk_c_fail(c, STK_ERR_SHAPE, "the %s is %s; it takes [batch, steps, features]", who,
+                   STK_TYPE_TEXT(stk_type_of(c->g, x)));
+    return false;
+}
+
+/* [b, t, in] times a kernel of [in.., out..], both flattened to a matrix; bias of [out..] or none. */
+static stk_val project(stk_layer_call *c, const char *scope, stk_val x, int32_t rank,
+                       const int64_t *shape, int32_t in_axes)
+{
+    const mha *o = c->config;
+    char name[64];
+    int64_t in = 1, out = 1;
+    for (int32_t i = 0; i < rank; i++) *(i < in_axes ? &in : &out) *= shape[i];
+    snprintf(name, sizeof name, "%s/kernel", scope);
+    stk_val w = stk_c_weight(c, name, rank, shape, STK_WISH(o, kernel));
+    stk_val y = stk_g_matmul(c->g, x, stk_g_reshape(c->g, w, 2, (int64_t[]){in, out}));
+    if (!o->use_bias) return y;
+    snprintf(name, sizeof name, "%s/bias", scope);
+    stk_val b = stk_c_weight(c, name, rank - in_axes, shape + in_axes, STK_WISH(o, bias));
+    return stk_g_add(c->g, y, stk_g_reshape(c->g, b, 1, &out));
+}
+
+/* [b, t, heads * size] -> [b, heads, t, size] */
+static stk_val by_head(stk_graph *g, stk_val x, int64_t heads, int64_t size)
+{
+    int64_t sizes[] = {stk_g_dim(g, x, 0), stk_g_dim(g, x, 1), heads, size};
+    return stk_g_transpose(g, stk_g_reshape(g, x, 4, sizes), (int32_t[]){0, 2, 1, 3});
+}
+
+static stk_val heads_of(stk_layer_call *c, const char *scope, stk_val x, int64_t size)
+{
+    const mha *o = c->config;
+    int64_t shape[] = {stk_g_dim(c->g, x, 2), o->num_heads, size};
+    return by_head(c->g, project(c, scope, x, 3, shape, 1), o->num_heads, size);
+}
+
+/* bool, broadcastable to [b, t, s]; 0: everything is seen */
+static stk_val attention_mask(stk_layer_call *c, const mha_inputs *in)
+{
+    stk_graph *g = c->g;
+    stk_val mask = 0;
+    if (in->query_mask) mask = stk_g_expand_dims(g, in->query_mask, 2);
+    if (in->value_mask) mask = both(g, mask, stk_g_expand_dims(g, in->value_mask, 1));
+    if (in->key_mask) mask = both(g, mask, stk_g_expand_dims(g, in->key_mask, 1));
+    if (stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false))
+        mask =
+            both(g, mask, causal_mask(g, stk_g_dim(g, in->query, 1), stk_g_dim(g, in->value, 1)));
+    if (!in->attention_mask) return mask;
+    return both(g, mask, stk_g_cast(g, in->attention_mask, STK_BOOL));
+}
+
+/* Weights of the values, [b, heads, t, s]. */
+static stk_val attend(stk_layer_call *c, const mha_inputs *in, stk_val query, stk_val key)
+{
+    const mha *o = c->config;
+    stk_graph *g = c->g;
+    stk_dtype dtype = c->compute;
+    query = stk_g_mul(g, query, stk_g_scalar(g, dtype, 1 / sqrt((double)o->key_dim)));
+    stk_val scores = stk_g_matmul_t(g, query, key, false, true), mask = attention_mask(c, in);
+    if (mask) {
+        if (stk_g_rank(g, mask) == 3) mask = stk_g_expand_dims(g, mask, 1);
+        scores = stk_g_select(g, mask, scores, stk_g_scalar(g, dtype, large_negative(dtype)));
+    }
+    return stk_g_softmax(g, scores, -1);
+}
+
+static void call_mha(stk_layer_call *c)
+{
+    const mha *o = c->config;
+    stk_graph *g = c->g;
+    mha_inputs in = {0};
+    int64_t shape[STK_MAX_RANK] = {o->num_heads,
+                                   o->value_dim == STK_NONE ? o->key_dim : o->value_dim};
+    if (!sort_inputs(c, &in) || !three_axes(c, in.query, "query") ||
+        !three_axes(c, in.value, "value") || !three_axes(c, in.key, "key"))
+        return;
+    if (o->output_shape.n > 1) {
+        stk_c_fail(c, STK_ERR_UNSUPPORTED, "output_shape of several sizes; one is possible");
+        return;
+    }
+    stk_val query = heads_of(c, "query", in.query, o->key_dim);
+    stk_val key = heads_of(c, "key", in.key, o->key_dim);
+    stk_val value = heads_of(c, "value", in.value, shape[1]);
+    stk_val weights = attend(c, &in, query, key), used = weights;
+    if (c->training && o->dropout > 0) {
+        stk_random_options random = stk_c_random(c, o->seed);
+        used = stk_g_dropout(g, weights, o->dropout, NULL, &random);
+    }
+    stk_val y = stk_g_transpose(g, stk_g_matmul(g, used, value), (int32_t[]){0, 2, 1, 3});
+    y = stk_g_reshape(
+        g, y, 3,
+        (int64_t[]){stk_g_dim(g, in.query, 0), stk_g_dim(g, in.query, 1), shape[0] * shape[1]});
+    shape[2] = o->output_shape.n == 1 ? o->output_shape.v[0] : stk_g_dim(g, in.query, 2);
+    c->y[0] = project(c, "attention_output", y, 3, shape, 2);
+    c->ymask[0] = in.query_mask;
+    if (stk_json_bool(stk_json_get(c->arguments, "return_attention_scores"), false)) {
+        c->ny = 2;
+        c->y[1] = weights;
+    }
+}
+#define MHA(member, kind_, ...) STK_FIELD(mha, member, kind_, __VA_ARGS__)
+static const stk_field mha_fields[] = {
+    MHA(num_heads, INT, NULL, .low = 1),
+    MHA(key_dim, INT, NULL, .low = 1),
+    MHA(value_dim, INT, "None"),
+    MHA(dropout, REAL, "0"),
+    MHA(use_bias, BOOL, "True"),
+    MHA(use_gate, BOOL, "False"),
+    MHA(output_shape, INTS, "None"),
+    MHA(attention_axes, INTS, "None"),
+    {.name = "sliding_window", .kind = STK_FIELD_NULL, .fallback = "None"},
+    {.name = "flash_attention", .kind = STK_FIELD_NULL, .fallback = "None", .input_only = true},
+    MHA(kernel_initializer, INITIALIZER, "glorot_uniform"),
+    MHA(bias_initializer, INITIALIZER, "zeros"),
+    MHA(kernel_regularizer, REGULARIZER, "None"),
+    MHA(bias_regularizer, REGULARIZER, "None"),
+    {.name = "activity_regularizer", .kind = STK_FIELD_NULL, .fallback = "None"},
+    MHA(kernel_constraint, CONSTRAINT, "None"),
+    MHA(bias_constraint, CONSTRAINT, "None"),
+    MHA(seed, INT, "None", .wide = true),
+};
+const stk_layer_def stk_layer_mha = {.keras_class = "MultiHeadAttention",
+                                     .fields = STK_FIELDS(mha, mha_fields),
+                                     .min_inputs = 2,
+                                     .max_inputs = 4,
+                                     .mask = STK_MASK_OWN,
+                                     .check = check_mha,
+                                     .call = call_mha};
+
+/* ---- Attention: scores are products of queries and keys ------------------------------------------------------------------- */
+
+typedef struct attention {
+    bool use_scale;
+    int32_t score_mode;
+    double dropout;
+    int64_t seed;
+} attention;
+
+static void call_attention(stk_layer_call *c)
+{
+    const attention *o = c->config;
+    stk_graph *g = c->g;
+    stk_val query = c->x[0], value = c->x[1], key = c->nx > 2 ? c->x[2] : value;
+    if (!three_axes(c, query, "query") || !three_axes(c, value, "value") ||
+        !three_axes(c, key, "key"))
+        return;
+    stk_val scores = stk_g_matmul_t(g, query, key, false, true), mask = 0;
+    if (o->use_scale)
+        scores = stk_g_mul(
+            g, scores,
+            stk_c_weight(c, "scale", 0, NULL, &(stk_weight_wish){.initializer = &stk_ones}));
+    if (c->mask[1]) mask = stk_g_expand_dims(g, c->mask[1], 1);
+    if (stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false))
+        mask = both(g, mask, causal_mask(g, stk_g_dim(g, query, 1), stk_g_dim(g, key, 1)));
+    if (mask) {
+        double off = c->compute == STK_F16 ? 65504 : 1e9;
+        stk_val cost = stk_g_cast(g, stk_g_not(g, mask), c->compute);
+        scores = stk_g_sub(g, scores, stk_g_mul(g, cost, stk_g_scalar(g, c->compute, off)));
+    }
+    stk_val weights = stk_g_softmax(g, scores, -1);
+    if (c->training && o->dropout > 0) {
+        stk_random_options random = stk_c_random(c, o->seed);
+        weights = stk_g_dropout(g, weights, o->dropout, NULL, &random);
+    }
+    stk_val y = stk_g_matmul(g, weights, value);
+    if (c->mask[0])
+        y = stk_g_mul(g, y, stk_g_cast(g, stk_g_expand_dims(g, c->mask[0], 2), c->compute));
+    c->y[0] = y;
+    c->ymask[0] = c->mask[0];
+}
+static const stk_field attention_fields[] = {
+    STK_FIELD(attention, use_scale, BOOL, "False"),
+    STK_FIELD(attention, score_mode, CHOICE, "dot", .choices = "dot"),
+    STK_FIELD(attention, dropout, REAL, "0"),
+    STK_FIELD(attention, seed, INT, "None", .wide = true),
+};
+const stk_layer_def stk_layer_attention = {.keras_class = "Attention",
+                                           .fields = STK_FIELDS(attention, attention_fields),
+                                           .min_inputs = 2,
+                                           .max_inputs = 3,
+                                           .list = true,
+                                           .mask = STK_MASK_OWN,
+                                           .call = call_attention};
