@@ -177,9 +177,8 @@ typedef struct stk_summary_options {
     bool ascii;     /* + - | instead of box-drawing characters */
     bool nested;    /* also the layers inside of models that are layers */
     bool trainable; /* a column of Y and N */
-    int32_t width;  /* of the table; 0: as wide as needed, at least 65 columns */
 } stk_summary_options;
-/* options NULL: the defaults, all false and 0. Free the text with stk_text_free. */
+/* The table of Keras' summary(): layers, shapes, parameters. options NULL: all false. Free the text with stk_text_free. */
 STK_API STK_MUST_USE stk_status stk_model_summary(const stk_model *m,
                                                   const stk_summary_options *options, char **out,
                                                   stk_error *err);

@@ -30,6 +30,7 @@ typedef struct stk_layer_def {
     stk_fields fields;       /* without name, trainable and dtype, which every layer has */
     int32_t min_inputs, max_inputs; /* 0, 0: one; max -1: any number */
     bool list;                      /* Keras passes the inputs as one list: Add()([a, b]) */
+    bool no_build;    /* Keras has it built from the start and writes no build_config */
     bool keeps_dtype; /* inputs are not cast to the compute dtype (embeddings take integers, ...) */
     stk_mask_rule mask;
     /* Optional: after the options were read. Checks what the table cannot. */

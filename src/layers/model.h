@@ -68,6 +68,7 @@ struct stk_model {
     int64_t norder, nweight_order;
     /* Names of inputs and outputs when Keras had them in a dict: JSON of the structures; NULL: lists. */
     const stk_json *input_form, *output_form;
+    const char **output_names; /* keys of that dict, per output; NULL: names of the layers */
     /* The option texts and files whose trees are pointed into. */
     stk_json_document **documents;
     int64_t ndocuments, cap_documents;

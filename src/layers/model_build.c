@@ -135,7 +135,9 @@ stk_spec stk_model_input(const stk_model *m, int32_t i)
 stk_spec stk_model_output(const stk_model *m, int32_t i)
 {
     if (!m || i < 0 || i >= m->noutputs) return (stk_spec){0};
-    return spec_of(m, m->outputs[i]);
+    stk_spec spec = spec_of(m, m->outputs[i]);
+    if (m->output_names && m->output_names[i]) spec.name = m->output_names[i];
+    return spec;
 }
 
 static const stk_layer_state *layer_in_order(const stk_model *m, int32_t i)

@@ -245,12 +245,38 @@ static void name_mistake(stk_layer_call *c)
                 c->layer->def->keras_class, c->frame->trial >= 0 ? "" : types);
 }
 
+/* The arguments that every layer of Keras has: mask=tensor stands for the mask of the input, training=True for that of the
+ * call. */
+static void take_call_arguments(stk_layer_call *c, stk_val *x, stk_val *masks, const char **roles)
+{
+    int32_t n = 0;
+    stk_val mask = 0;
+    const stk_json *training = stk_json_get(c->arguments, "training");
+    if (training && training->kind == STK_JSON_BOOL) c->training = training->truth;
+    for (int32_t i = 0; i < c->nx; i++) {
+        if (c->role[i] && !strcmp(c->role[i], "mask")) {
+            mask = x[i];
+            continue;
+        }
+        x[n] = x[i];
+        masks[n] = c->mask[i];
+        roles[n++] = c->role[i];
+    }
+    if (mask && n) masks[0] = mask;
+    c->nx = n;
+    c->mask = masks;
+    c->role = roles;
+}
+
 /* Runs c->layer; c->x, mask, role, path and parent are set, y and ymask have room. */
 static void run_layer(stk_layer_call *c)
 {
     const stk_layer_def *def = c->layer->def;
     stk_val x[STK_LAYER_INPUTS];
+    stk_val masks[STK_LAYER_INPUTS];
+    const char *roles[STK_LAYER_INPUTS];
     const stk_val *given = c->x;
+    const int32_t ngiven = c->nx;
     if (!stk_graph_ok(c->g)) return;
     c->config = c->layer->config;
     c->compute = c->layer->policy.compute;
@@ -266,14 +292,16 @@ static void run_layer(stk_layer_call *c)
     c->frame->depth++;
     prepare_inputs(c, x);
     c->x = x;
+    take_call_arguments(c, x, masks, roles);
     if (c->layer->inner)
         stk_c_model(c, c->layer->inner);
     else
         def->call(c);
-    c->x = given;
     c->frame->depth--;
     if (def->mask == STK_MASK_PASSES && c->nx)
         for (int32_t i = 0; i < c->ny; i++) c->ymask[i] = c->mask[0];
+    c->x = given;
+    c->nx = ngiven;
     if (stk_graph_ok(c->g) && (c->ny < 1 || c->ny > STK_LAYER_OUTPUTS || !c->y[0]))
         stk_c_fail(c, STK_ERR_INTERNAL, "the layer made no output");
     if (!stk_graph_ok(c->g)) name_mistake(c);

@@ -130,6 +130,7 @@ static void activation_call(stk_layer_call *c)
 }
 
 const stk_layer_def stk_layer_activation = {.keras_class = "Activation",
+                                            .no_build = true,
                                             .fields = STK_FIELDS(activation, activation_fields),
                                             .mask = STK_MASK_PASSES,
                                             .call = activation_call};
