@@ -44,5 +44,6 @@
 #include "eager.h"
 #include "layers.h"
 #include "optim.h"
+#include "metrics.h"
 
 #endif

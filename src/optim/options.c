@@ -134,11 +134,12 @@ static const stk_option *find(const stk_options *o, const char *name, size_t siz
 static void put(const stk_option *row, double value, void *out)
 {
     char *member = (char *)out + row->offset;
-    int64_t whole = row->kind == STK_OPTION_INT ? (int64_t)value : 0;
+    bool number = row->kind == STK_OPTION_INT || row->kind == STK_OPTION_CHOICE;
+    int64_t whole = number ? (int64_t)value : 0;
     bool truth = value != 0;
     if (row->kind == STK_OPTION_REAL)
         memcpy(member, &value, sizeof value);
-    else if (row->kind == STK_OPTION_INT)
+    else if (number)
         memcpy(member, &whole, sizeof whole);
     else
         memcpy(member, &truth, sizeof truth);
@@ -167,12 +168,43 @@ static stk_status store_none(const stk_options *o, const stk_option *row, void *
     return STK_OK;
 }
 
+/* The word at a place of "a|b|c"; false when there are fewer. */
+static bool choice_at(const stk_option *row, int64_t place, const char **word, size_t *size)
+{
+    const char *at = row->choices;
+    for (int64_t i = 0; i < place && *at; i++) {
+        at += strcspn(at, "|");
+        if (*at) at++;
+    }
+    *word = at;
+    *size = strcspn(at, "|");
+    return *size > 0;
+}
+
+static stk_status choose(const stk_options *o, const stk_option *row, const char *text, size_t size,
+                         void *out, stk_error *err)
+{
+    const char *word;
+    size_t length;
+    for (int64_t i = 0; choice_at(row, i, &word, &length); i++) {
+        char a[64], b[64];
+        size_t na = squeeze(word, length, a, sizeof a), nb = squeeze(text, size, b, sizeof b);
+        if (na == nb && !memcmp(a, b, na)) {
+            put(row, (double)i, out);
+            return STK_OK;
+        }
+    }
+    return stk_fail(err, STK_ERR_ARGUMENT, "%s: %s is '%.*s', it must be one of %s", o->what,
+                    row->name, (int)(size < 80 ? size : 80), text, row->choices);
+}
+
 stk_status stk_options_set(const stk_options *o, const char *name, size_t name_size,
                            const char *value, size_t value_size, void *out, stk_error *err)
 {
     const stk_option *row = find(o, name, name_size, err);
     double number;
     if (!row) return STK_ERR_ARGUMENT;
+    if (row->kind == STK_OPTION_CHOICE) return choose(o, row, value, value_size, out, err);
     if (is_word("none", value, value_size) || is_word("None", value, value_size))
         return store_none(o, row, out, err);
     if (row->kind == STK_OPTION_BOOL) {
@@ -211,12 +243,17 @@ stk_status stk_options_json(const stk_options *o, const stk_json *value, void *o
     const stk_option *row = find(o, value->name, strlen(value->name), err);
     if (!row) return STK_ERR_ARGUMENT;
     if (value->kind == STK_JSON_NULL) return store_none(o, row, out, err);
+    if (row->kind == STK_OPTION_CHOICE && value->kind == STK_JSON_STRING)
+        return choose(o, row, value->text, strlen(value->text), out, err);
     bool boolean = value->kind == STK_JSON_BOOL,
          number = value->kind == STK_JSON_INT || value->kind == STK_JSON_DOUBLE;
-    if (boolean != (row->kind == STK_OPTION_BOOL) || (!boolean && !number))
+    if (boolean != (row->kind == STK_OPTION_BOOL) || (!boolean && !number) ||
+        row->kind == STK_OPTION_CHOICE)
         return stk_fail(err, STK_ERR_FORMAT, "%s: %s is a JSON %s, it must be %s", o->what,
                         row->name, stk_json_kind_name(value->kind),
-                        row->kind == STK_OPTION_BOOL ? "true or false" : "a number");
+                        row->kind == STK_OPTION_BOOL     ? "true or false"
+                        : row->kind == STK_OPTION_CHOICE ? row->choices
+                                                         : "a number");
     return store(o, row, boolean ? (double)value->truth : value->number, out, err);
 }
 
@@ -233,6 +270,14 @@ static void write_one(const stk_option *row, const void *in, stk_json_writer *w)
             stk_json_put_null(w);
         else
             stk_json_put_double(w, real);
+    } else if (row->kind == STK_OPTION_CHOICE) {
+        const char *word;
+        size_t size;
+        memcpy(&whole, member, sizeof whole);
+        if (choice_at(row, whole, &word, &size) && (double)whole != row->none)
+            stk_json_put_bytes(w, word, size);
+        else
+            stk_json_put_null(w);
     } else if (row->kind == STK_OPTION_INT) {
         memcpy(&whole, member, sizeof whole);
         if ((double)whole == row->none)

@@ -15,19 +15,31 @@
 
 #include <stddef.h>
 
-typedef enum stk_option_kind { STK_OPTION_REAL, STK_OPTION_INT, STK_OPTION_BOOL } stk_option_kind;
+typedef enum stk_option_kind {
+    STK_OPTION_REAL,  /* double */
+    STK_OPTION_INT,   /* int64_t */
+    STK_OPTION_BOOL,  /* bool */
+    STK_OPTION_CHOICE /* int64_t: place in `choices`, "roc|pr" */
+} stk_option_kind;
 
 typedef struct stk_option {
     const char *name, *alias; /* alias NULL: none */
-    stk_option_kind kind;     /* double, int64_t, bool */
+    stk_option_kind kind;
     size_t offset;
     double low, high; /* what fits, both included */
     double none;      /* what None is kept as; NaN: the option cannot be None */
+    const char *choices;
 } stk_option;
 #define STK_OPTION(type, member, alias_, kind_, low_, high_, none_)                                \
     {                                                                                              \
         .name = #member, .alias = (alias_), .kind = STK_OPTION_##kind_,                            \
         .offset = offsetof(type, member), .low = (low_), .high = (high_), .none = (none_)          \
+    }
+
+#define STK_OPTION_WORDS(type, member, choices_, none_)                                            \
+    {                                                                                              \
+        .name = #member, .kind = STK_OPTION_CHOICE, .offset = offsetof(type, member),              \
+        .none = (none_), .choices = (choices_)                                                     \
     }
 
 /* A set of rows. `takes` lists the names that one class has, split by spaces; NULL: all of them. */

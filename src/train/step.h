@@ -55,8 +55,8 @@ stk_step *stk_step_retain(stk_step *s);
 void stk_step_release(stk_step *s);
 const stk_optimizer *stk_step_optimizer(const stk_step *s); /* with the loss scale; may be NULL */
 
-/* A function whose programs are steps of this mode. It keeps the step (counted). options->store is to be given, so that
- * all functions share it. */
+/* A function whose programs are steps of this mode. The step must live longer than the function. options->store is to be
+ * given, so that all functions share it. */
 STK_MUST_USE stk_status stk_step_function(stk_step *s, stk_step_mode mode, bool weighted,
                                           const stk_program_options *options, stk_function **out,
                                           stk_error *err);
