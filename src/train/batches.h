@@ -1,0 +1,76 @@
+/* batches.h - where the steps get their batches: rows of arrays, or the elements of a dataset.
+ *
+ *     stk_batches b = {0};
+ *     STK_TRY(stk_batches_open(&b, data, &how, err));
+ *     STK_TRY(stk_batches_begin(&b, epoch, done, err));            // `done` batches of this epoch were seen before
+ *     while (STK_OK == (status = stk_batches_next(&b, err)) && !b.end)
+ *         use(b.parts, b.n, b.rows);                               // valid until the next call
+ *     stk_batches_close(&b);
+ *
+ * Arrays: order and contents of every batch are a function of (seed, epoch, number of the batch). In steady state nothing is
+ * allocated: rows are copied into two slots in turn, or, unshuffled, looked at where they are. */
+#ifndef STK_TRAIN_BATCHES_H
+#define STK_TRAIN_BATCHES_H
+
+#include "base/rng.h"
+#include "stoker/train.h"
+
+enum { STK_PARTS_MAX = 64 };
+
+typedef struct stk_batch_options {
+    int64_t batch;
+    int64_t first, rows; /* of the arrays; rows -1: all from first on */
+    bool shuffle;
+    int64_t seed;
+    int64_t steps; /* per epoch, 0: all there is */
+    bool with_y;   /* false: predict, only x is wanted */
+    const double *class_weights;
+    int32_t classes;
+    int32_t nx, ny;   /* what the model wants */
+    stk_model *model; /* whose inputs x must fit */
+} stk_batch_options;
+
+typedef struct stk_batch_slot {
+    stk_tensor *part[STK_PARTS_MAX];
+} stk_batch_slot;
+
+typedef struct stk_batches {
+    /* the batch at hand */
+    stk_tensor *parts[STK_PARTS_MAX];
+    int32_t n;
+    bool weighted; /* the last part are weights */
+    int64_t rows;
+    bool end;
+    /* both kinds */
+    stk_batch_options how;
+    int64_t epoch, at; /* batches handed out in this epoch */
+    int64_t steps;     /* in an epoch; 0: not known */
+    /* arrays */
+    stk_tensor *arrays[STK_PARTS_MAX];
+    int32_t narrays;                 /* n, less the weights that are made here */
+    const stk_tensor *labels;        /* class weights look here */
+    const stk_tensor *given;         /* weights of the samples, or NULL */
+    int64_t total;                   /* rows in use */
+    int64_t *order;                  /* [total] this epoch's permutation; NULL: as they stand */
+    stk_batch_slot slot[2], tail[2]; /* tail: the last, smaller batch */
+    int32_t turn;
+    /* datasets */
+    stk_dataset *dataset;
+    stk_stream *stream;
+    int64_t walks; /* times the dataset was started in this epoch */
+    int32_t leaves;
+} stk_batches;
+
+STK_MUST_USE stk_status stk_batches_open(stk_batches *b, const stk_train_data *data,
+                                         const stk_batch_options *how, stk_error *err);
+STK_MUST_USE stk_status stk_batches_begin(stk_batches *b, int64_t epoch, int64_t done,
+                                          stk_error *err);
+STK_MUST_USE stk_status stk_batches_next(stk_batches *b, stk_error *err);
+/* Position inside the epoch, for datasets: bytes freed with stk_free (NULL for arrays, whose position is a number). */
+STK_MUST_USE stk_status stk_batches_save(stk_batches *b, void **bytes, size_t *size,
+                                         stk_error *err);
+STK_MUST_USE stk_status stk_batches_restore(stk_batches *b, const void *bytes, size_t size,
+                                            stk_error *err); /* after begin */
+void stk_batches_close(stk_batches *b);
+
+#endif

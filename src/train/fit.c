@@ -1,0 +1,383 @@
+/* fit.c - the loop over epochs and steps. Between two looks at the clock a stretch of steps runs with nothing but batches and
+ * programs; everything else happens at its end. */
+#include "train/trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+stk_fit_options stk_fit_defaults(void)
+{
+    return (stk_fit_options){.batch = 32, .epochs = 1, .validation_every = 1};
+}
+
+void stk_trainer_stop(stk_trainer *t)
+{
+    if (t) __atomic_store_n(&t->stop, 1, __ATOMIC_RELEASE);
+}
+
+void stk_trainer_finish(stk_trainer *t)
+{
+    if (t) t->finish = true;
+}
+
+/* ---- callbacks -------------------------------------------------------------------------------------------------- */
+
+static const double LOOK_SECONDS = 0.1; /* progress is told this often */
+
+#define EACH(f, slot, ...)                                                                         \
+    do {                                                                                           \
+        int32_t each_before_ = stk_books_enter(&(f)->t->books, STK_SPAN_CALLBACK);                 \
+        for (int32_t each_ = 0; each_ < (f)->o->ncallbacks; each_++) {                             \
+            stk_callback *callback = (f)->o->callbacks[each_];                                     \
+            if (callback->slot) STK_TRY(callback->slot(callback, (f)->t, __VA_ARGS__));            \
+        }                                                                                          \
+        stk_books_enter(&(f)->t->books, each_before_);                                             \
+    } while (0)
+
+static stk_progress progress(const stk_fit *f)
+{
+    const stk_trainer *t = f->t;
+    return (stk_progress){.epoch = f->epoch,
+                          .epochs = f->o->epochs,
+                          .step = f->batch,
+                          .steps = f->batches.steps,
+                          .first_step = f->first_batch,
+                          .samples = f->samples,
+                          .seconds = (double)(stk_now_ns() - f->began) * 1e-9,
+                          .logs = {t->nlogs, (const char *const *)t->names, t->values}};
+}
+
+static stk_status read_metrics(stk_fit *f, stk_error *err)
+{
+    int32_t before = stk_books_enter(&f->t->books, STK_SPAN_READ);
+    stk_status status = stk_step_results(f->t->maker, f->t->store, f->t->values, err);
+    stk_books_enter(&f->t->books, before);
+    return status;
+}
+
+static stk_status tell_progress(stk_fit *f, stk_error *err)
+{
+    STK_TRY(read_metrics(f, err));
+    stk_progress p = progress(f);
+    EACH(f, progress, &p, err);
+    return STK_OK;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------------- */
+
+static stk_status one_step(stk_fit *f, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    stk_program *program = NULL;
+    stk_books_enter(&t->books, f->batches.dataset ? STK_SPAN_INPUT : STK_SPAN_GATHER);
+    STK_TRY(stk_batches_next(&f->batches, err));
+    stk_books_enter(&t->books, STK_SPAN_STEP);
+    if (f->batches.end) return STK_OK;
+    STK_TRY(stk_trainer_prepare(t, STK_STEP_TRAIN, &f->batches, &program, err));
+    stk_program_set_step(program, t->step);
+    STK_TRY(stk_program_run(program, 1, err));
+    t->step++;
+    f->batch++;
+    f->samples += f->batches.rows;
+    t->books.steps++;
+    t->books.samples += f->batches.rows;
+    return STK_OK;
+}
+
+/* Steps until something else is to be done: the epoch ends, a look or a checkpoint is due, or somebody wants to stop. */
+static stk_status stretch(stk_fit *f, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    do {
+        STK_TRY(one_step(f, err));
+    } while (!f->batches.end && !f->every_step && t->books.since < f->look_at &&
+             t->books.since < f->save_at && !__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE));
+    return STK_OK;
+}
+
+static uint64_t after(const stk_fit *f, double seconds)
+{
+    return stk_ticks() + (uint64_t)(seconds * f->ticks_per_second);
+}
+
+static stk_status stopped(stk_fit *f, stk_error *err)
+{
+    const char *path = f->o->checkpoint;
+    if (path) STK_TRY(stk_checkpoint_write(f->t, path, err));
+    return stk_fail(err, STK_ERR_CANCELLED,
+                    "stopped in epoch %" PRId64 " of %" PRId64 " after step %" PRId64 "%s%s",
+                    f->epoch + 1, f->o->epochs, f->batch,
+                    path ? "; it can go on from " : "; no checkpoint was asked for",
+                    path ? path : "");
+}
+
+/* What is due between two stretches. */
+static stk_status between(stk_fit *f, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    if (__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) return stopped(f, err);
+    if (f->every_step) {
+        STK_TRY(read_metrics(f, err));
+        stk_progress p = progress(f);
+        EACH(f, batch_end, &p, err);
+    }
+    if (stk_ticks() >= f->look_at) {
+        STK_TRY(tell_progress(f, err));
+        f->look_at = after(f, LOOK_SECONDS);
+    }
+    if (stk_ticks() >= f->save_at) {
+        STK_TRY(stk_checkpoint_write(t, f->o->checkpoint, err));
+        f->save_at = after(f, f->o->checkpoint_seconds);
+    }
+    return STK_OK;
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------------------------------ */
+
+static bool rate_moves(const stk_fit *f)
+{
+    const stk_optimizer *o = stk_step_optimizer(f->t->maker);
+    bool moves = o && stk_optimizer_get_options(o)->schedule.kind != STK_SCHEDULE_CONSTANT;
+    for (int32_t i = 0; i < f->o->ncallbacks; i++) {
+        const char *name = f->o->callbacks[i]->name ? f->o->callbacks[i]->name : "";
+        moves |= !strcmp(name, "reduce_lr") || !strcmp(name, "lr_scheduler");
+    }
+    return moves;
+}
+
+/* Loss and metrics of the epoch, val_... behind them, and the learning rate when it is not constant. */
+static stk_status finish_epoch(stk_fit *f, stk_progress *p, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    int32_t n = t->nlogs;
+    STK_TRY(tell_progress(f, err));
+    int64_t every = f->o->validation_every > 1 ? f->o->validation_every : 1;
+    if (f->validates && (f->epoch + 1) % every == 0) {
+        stk_books_enter(&t->books, STK_SPAN_VALIDATE);
+        STK_TRY(stk_trainer_run_evaluation(t, &f->validation, t->values + n, err));
+        stk_books_enter(&t->books, STK_SPAN_COUNT);
+        n *= 2;
+    }
+    if (rate_moves(f)) {
+        char *name =
+            t->names[2 *
+                     t->nlogs]; /* "learning_rate" follows directly, whether or not val_ is there */
+        STK_TRY(stk_trainer_rate(t, &t->values[n], err));
+        t->names[2 * t->nlogs] = t->names[n];
+        t->names[n++] = name;
+    }
+    *p = progress(f);
+    p->logs.count = n;
+    return STK_OK;
+}
+
+static void put_names_back(stk_trainer *t, int32_t n)
+{
+    if (n > 0 && !strcmp(t->names[n - 1], "learning_rate")) {
+        char *name = t->names[n - 1];
+        t->names[n - 1] = t->names[2 * t->nlogs];
+        t->names[2 * t->nlogs] = name;
+    }
+}
+
+static stk_status tell_epoch(stk_fit *f, const stk_progress *p, stk_error *err)
+{
+    STK_TRY(stk_history_add(f->t->history, f->epoch, &p->logs, err));
+    EACH(f, epoch_end, p, err);
+    return STK_OK;
+}
+
+static stk_status begin_epoch(stk_fit *f, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    stk_books_enter(&t->books, f->batches.dataset ? STK_SPAN_INPUT : STK_SPAN_GATHER);
+    STK_TRY(stk_batches_begin(&f->batches, f->epoch, f->batch, err));
+    if (t->position.data && f->batch > 0)
+        STK_TRY(stk_batches_restore(&f->batches, t->position.data, t->position.data_size, err));
+    stk_books_enter(&t->books, STK_SPAN_COUNT);
+    if (f->batch == 0) {
+        STK_TRY(stk_step_reset(t->maker, t->store, err));
+        EACH(f, epoch_begin, f->epoch, err);
+    }
+    f->began = stk_now_ns();
+    f->samples = 0;
+    f->first_batch = f->batch;
+    f->look_at = f->looks ? after(f, LOOK_SECONDS) : UINT64_MAX;
+    return STK_OK;
+}
+
+static stk_status one_epoch(stk_fit *f, stk_error *err)
+{
+    stk_progress p;
+    STK_TRY(begin_epoch(f, err));
+    for (;;) {
+        STK_TRY(stretch(f, err));
+        if (f->batches.end) break;
+        STK_TRY(between(f, err));
+    }
+    stk_status status = finish_epoch(f, &p, err);
+    if (status == STK_OK) status = tell_epoch(f, &p, err);
+    if (status == STK_OK) put_names_back(f->t, p.logs.count);
+    STK_TRY(status);
+    f->epoch++;
+    f->batch = 0;
+    if (f->o->checkpoint) STK_TRY(stk_checkpoint_write(f->t, f->o->checkpoint, err));
+    return STK_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+
+static stk_status check_options(const stk_fit_options *o, const stk_train_data *data,
+                                stk_error *err)
+{
+    if (o->batch < 1 || o->epochs < 0 || o->initial_epoch < 0 || o->steps_per_epoch < 0)
+        return stk_fail(err, STK_ERR_RANGE,
+                        "fit: batch %" PRId64 ", epochs %" PRId64
+                        ": they must not be negative, and a batch has "
+                        "a row at least",
+                        o->batch, o->epochs);
+    if (o->validation_split < 0 || o->validation_split >= 1 || isnan(o->validation_split))
+        return stk_fail(err, STK_ERR_RANGE,
+                        "fit: validation_split is %g; it must be from 0 to less than 1",
+                        o->validation_split);
+    if (o->validation_split > 0 && data && data->dataset)
+        return stk_fail(
+            err, STK_ERR_UNSUPPORTED,
+            "fit: a dataset cannot be split for validation; give validation data of its own");
+    if (o->class_weights && o->classes < 1)
+        return stk_fail(err, STK_ERR_ARGUMENT, "fit: class weights without their number");
+    return STK_OK;
+}
+
+static stk_status open_data(stk_fit *f, const stk_train_data *data, stk_error *err)
+{
+    const stk_fit_options *o = f->o;
+    stk_trainer *t = f->t;
+    stk_batch_options how = stk_trainer_batches(t, STK_STEP_TRAIN, o->batch);
+    how.shuffle = !o->no_shuffle;
+    how.steps = o->steps_per_epoch;
+    how.class_weights = o->class_weights;
+    how.classes = o->classes;
+    int64_t rows =
+        data && !data->dataset && data->nx > 0 && data->x && data->x[0] && data->x[0]->rank > 0
+            ? data->x[0]->shape[0]
+            : 0;
+    int64_t kept =
+        o->validation_split > 0 ? (int64_t)floor((double)rows * (1 - o->validation_split)) : rows;
+    if (o->validation_split > 0) how.rows = kept;
+    STK_TRY(stk_batches_open(&f->batches, data, &how, err));
+    const stk_train_data *other = o->validation             ? o->validation
+                                  : o->validation_split > 0 ? data
+                                                            : NULL;
+    if (!other) return STK_OK;
+    stk_batch_options check = stk_trainer_batches(
+        t, STK_STEP_EVALUATE, o->validation_batch ? o->validation_batch : o->batch);
+    check.steps = o->validation_steps;
+    check.first = o->validation ? 0 : kept;
+    f->validates = true;
+    stk_status status = stk_batches_open(&f->validation, other, &check, err);
+    return status == STK_OK ? STK_OK : stk_fail_in(err, status, "validation data");
+}
+
+/* A checkpoint's callbacks get their numbers back, when they are the same callbacks. */
+static stk_status restore_states(stk_fit *f, stk_error *err)
+{
+    const stk_position *p = &f->t->position;
+    int64_t n = 0;
+    for (int32_t i = 0; i < f->o->ncallbacks; i++)
+        if (f->o->callbacks[i]->nstate > 0) n += f->o->callbacks[i]->nstate;
+    if (n != p->nstates)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "the checkpoint was made with other callbacks (%" PRId64
+                        " numbers, here %" PRId64 "); resume with the same ones",
+                        p->nstates, n);
+    const double *from = p->states;
+    for (int32_t i = 0; i < f->o->ncallbacks; i++) {
+        stk_callback *c = f->o->callbacks[i];
+        if (c->nstate <= 0) continue;
+        memcpy(c->state, from, (size_t)c->nstate * sizeof *from);
+        from += c->nstate;
+    }
+    return STK_OK;
+}
+
+static stk_status start(stk_fit *f, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    if (f->o->resume && f->o->checkpoint && access(f->o->checkpoint, F_OK) == 0)
+        STK_TRY(stk_trainer_load(t, f->o->checkpoint, err));
+    bool resumed = f->o->resume && t->position.loaded;
+    f->epoch = resumed ? t->position.epoch : f->o->initial_epoch;
+    f->batch = resumed ? t->position.batch : 0;
+    t->position.loaded = false;
+    if (!resumed) {
+        stk_named_release(&t->best);
+        stk_history_release(t->history);
+        t->history = NULL;
+        stk_free(t->position.data);
+        t->position.data = NULL;
+    }
+    if (!t->history && !(t->history = stk_history_new()))
+        return stk_fail_memory(err, "history", 64);
+    EACH(f, train_begin, err);
+    return resumed ? restore_states(f, err) : STK_OK;
+}
+
+static stk_status run(stk_fit *f, stk_error *err)
+{
+    stk_trainer *t = f->t;
+    STK_TRY(start(f, err));
+    for (int32_t i = 0; i < f->o->ncallbacks; i++) {
+        f->every_step |= f->o->callbacks[i]->batch_end != NULL;
+        f->looks |= f->o->callbacks[i]->progress != NULL;
+    }
+    f->save_at = f->o->checkpoint && f->o->checkpoint_seconds > 0
+                     ? after(f, f->o->checkpoint_seconds)
+                     : UINT64_MAX;
+    while (f->epoch < f->o->epochs && !t->finish) {
+        if (__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) return stopped(f, err);
+        STK_TRY(one_epoch(f, err));
+        stk_free(t->position.data); /* was of the epoch that is over */
+        t->position.data = NULL;
+    }
+    STK_TRY(stk_step_finish(t->maker, t->store, err));
+    EACH(f, train_end, err);
+    return STK_OK;
+}
+
+static double measure_ticks(void)
+{
+    stk_tick_scale s;
+    stk_tick_scale_mark(&s, 0);
+    do stk_tick_scale_mark(&s, 1);
+    while (s.ns[1] - s.ns[0] < 100000);
+    return (double)(s.ticks[1] - s.ticks[0]) / (double)(s.ns[1] - s.ns[0]) * 1e9;
+}
+
+stk_status stk_trainer_fit(stk_trainer *t, const stk_train_data *data,
+                           const stk_fit_options *options, stk_history **history, stk_error *err)
+{
+    stk_fit_options o = options ? *options : stk_fit_defaults();
+    if (!t) return stk_fail(err, STK_ERR_ARGUMENT, "stk_trainer_fit: the trainer is NULL");
+    if (t->fit)
+        return stk_fail(err, STK_ERR_STATE, "stk_trainer_fit: this trainer is training already");
+    STK_TRY(check_options(&o, data, err));
+    stk_fit f = {.t = t, .o = &o, .ticks_per_second = measure_ticks()};
+    t->fit = &f;
+    t->finish = false;
+    __atomic_store_n(&t->stop, 0, __ATOMIC_RELEASE);
+    stk_books_start(&t->books);
+    stk_status status = open_data(&f, data, err);
+    if (status == STK_OK) status = run(&f, err);
+    stk_books_end(&t->books);
+    t->fit = NULL;
+    t->position.epoch = f.epoch;
+    t->position.batch = f.batch;
+    stk_batches_close(&f.batches);
+    stk_batches_close(&f.validation);
+    if (history && (status == STK_OK || status == STK_ERR_CANCELLED))
+        *history = stk_history_retain(t->history);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* trainer.h - the trainer inside: what trainer.c, fit.c, callbacks.c and checkpoint.c share. */
+#ifndef STK_TRAIN_TRAINER_H
+#define STK_TRAIN_TRAINER_H
+
+#include "base/clock.h"
+#include "base/trace.h"
+#include "train/batches.h"
+#include "train/history.h"
+#include "train/named.h"
+#include "train/step.h"
+
+enum { STK_MODES = STK_STEP_PREDICT + 1 };
+
+/* ---- time: each moment of fit belongs to one category ------------------------------------------------------
+ * The trainer is in one category at any time; switching reads the clock once. */
+typedef struct stk_books {
+    uint64_t ticks[STK_SPAN_COUNT + 1]; /* last: none of them */
+    uint64_t since;                     /* start of the running one */
+    uint64_t trace;                     /* the same, 0 when tracing is off */
+    int32_t now;                        /* stk_span_kind, STK_SPAN_COUNT = none */
+    stk_tick_scale scale;
+    int64_t steps, samples;
+} stk_books;
+
+/* Where a run stands, beside the numbers in the store. Read from a checkpoint, used by the next fit. */
+typedef struct stk_position {
+    int64_t epoch, batch; /* the next one to do */
+    void *data;           /* of the dataset, see stk_batches_save */
+    size_t data_size;
+    double *states; /* of all callbacks, one behind the other */
+    int64_t nstates;
+    bool loaded; /* a checkpoint was read and no fit has used it yet */
+} stk_position;
+
+struct stk_trainer {
+    stk_model *model;
+    stk_optimizer *optimizer;
+    stk_step *maker; /* losses, metrics, how a step is made */
+    stk_device *device;
+    stk_store *store;
+    stk_program_options how;
+    int64_t seed, step;
+    stk_function *functions[STK_MODES][2]; /* [..][weighted] */
+    stk_program *last;
+    int32_t nx, ny;
+    /* logs: names and room for values, twice: own and with val_ in front, and learning_rate */
+    int32_t nlogs;
+    char **names; /* [2 * nlogs + 1] */
+    double *values;
+    stk_logs evaluated; /* what evaluate hands out */
+    stk_history *history;
+    stk_position position;
+    struct stk_fit *fit; /* the running one, else NULL */
+    stk_named_list best; /* weights that early stopping keeps */
+    stk_books books;
+    int32_t stop; /* atomic */
+    bool finish;
+};
+
+/* books.c */
+void stk_books_start(stk_books *b);
+int32_t stk_books_enter(stk_books *b, int32_t kind); /* returns the one that was left */
+void stk_books_end(stk_books *b);
+
+/* trainer.c: the program for this batch, fed. */
+STK_MUST_USE stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *b,
+                                            stk_program **program, stk_error *err);
+stk_batch_options stk_trainer_batches(stk_trainer *t, stk_step_mode mode, int64_t batch);
+/* Evaluation over opened batches into values[0 .. nlogs). */
+STK_MUST_USE stk_status stk_trainer_run_evaluation(stk_trainer *t, stk_batches *b, double *values,
+                                                   stk_error *err);
+/* Copies of the model's weights, and back. */
+STK_MUST_USE stk_status stk_trainer_get_weights(stk_trainer *t, stk_named_list *out,
+                                                stk_error *err);
+STK_MUST_USE stk_status stk_trainer_put_weights(stk_trainer *t, const stk_named_list *list,
+                                                stk_error *err);
+
+/* ---- a running fit -------------------------------------------------------------------------------------------- */
+typedef struct stk_fit {
+    stk_trainer *t;
+    const stk_fit_options *o;
+    stk_batches batches, validation;
+    bool validates;
+    bool every_step;      /* some callback wants to know about each */
+    bool looks;           /* some callback wants to see progress */
+    int64_t epoch, batch; /* the next ones */
+    int64_t samples, first_batch;
+    int64_t began;             /* ns: of the epoch */
+    uint64_t look_at, save_at; /* ticks when something is due; UINT64_MAX: never */
+    double ticks_per_second;
+    double rate;
+} stk_fit;
+
+/* checkpoint.c: of the running fit, or between fits. */
+STK_MUST_USE stk_status stk_checkpoint_write(stk_trainer *t, const char *path, stk_error *err);
+
+#endif
