@@ -29,13 +29,18 @@
  *     stk_graph_release(g);
  *
  * Reading order: status.h (how calls fail), tensor.h, data.h (where batches come from), device.h, graph.h (build, differentiate, compile, run), nn.h,
- * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers). */
+ * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers), optim.h, train.h
+ * (fit, checkpoints). */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
 #include "status.h"
+#include "version.h"
 #include "tensor.h"
 #include "data.h"
+#include "csv.h"
+#include "picture.h"
+#include "records.h"
 #include "device.h"
 #include "graph.h"
 #include "nn.h"
@@ -45,5 +50,6 @@
 #include "layers.h"
 #include "optim.h"
 #include "metrics.h"
+#include "train.h"
 
 #endif

@@ -1,0 +1,120 @@
+/* stoker predict - what a model says about data, to .npy or CSV. */
+#include "load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool ends(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+/* One row per sample, its numbers separated by commas. */
+static void print_csv(FILE *out, const stk_tensor *y, bool classes)
+{
+    int64_t rows = y->rank > 0 ? y->shape[0] : 1, count = rows ? stk_tensor_count(y) / rows : 0;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t best = 0;
+        for (int64_t k = 0; k < count; k++) {
+            double v = stk_tensor_at(y, r * count + k);
+            if (v > stk_tensor_at(y, r * count + best)) best = k;
+            if (!classes) fprintf(out, "%s%.9g", k ? "," : "", v);
+        }
+        if (classes && count == 1) best = stk_tensor_at(y, r) > 0.5;
+        if (classes) fprintf(out, "%lld", (long long)best);
+        fputc('\n', out);
+    }
+}
+
+static stk_status save(const cli_args *args, stk_tensor *y, const char *path, stk_error *err)
+{
+    bool classes = cli_given(args, "classes");
+    if (!path) {
+        print_csv(stdout, y, classes);
+        return STK_OK;
+    }
+    if (ends(path, ".npy")) {
+        if (classes)
+            return cli_error(err, STK_ERR_ARGUMENT,
+                             "--classes goes with CSV; give --out a name that ends in .csv");
+        return stk_npy_save(path, y, err);
+    }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return cli_error(err, STK_ERR_MEMORY, "out of memory");
+    print_csv(memory, y, classes);
+    stk_status status = fclose(memory) == 0 ? cli_write_file(path, text, err)
+                                            : cli_error(err, STK_ERR_MEMORY, "out of memory");
+    free(text);
+    return status;
+}
+
+static stk_status predict(const cli_args *args, stk_trainer_options *how, int64_t batch,
+                          stk_error *err)
+{
+    stk_model *m = NULL;
+    stk_trainer *t = NULL;
+    cli_data data = {.weights = NULL};
+    stk_tensor *y[CLI_ARRAYS] = {NULL};
+    const char *path = cli_text(args, "out", NULL);
+    stk_status status = stk_model_load_json(args->rest[0], &m, err);
+    if (status == STK_OK && stk_model_output_count(m) != 1)
+        status = cli_error(err, STK_ERR_UNSUPPORTED,
+                           "the model has %d outputs; this command writes those of one",
+                           stk_model_output_count(m));
+    if (status == STK_OK)
+        status = cli_load_data(args, m, args->nrest - 1, args->rest + 1, false, &data, err);
+    if (status == STK_OK) status = stk_trainer_new(m, how, &t, err);
+    if (status == STK_OK)
+        status = stk_trainer_load_weights(t, cli_text(args, "weights", ""), false, err);
+    if (status == STK_OK) status = stk_trainer_predict(t, &data.view, batch, y, err);
+    if (status == STK_OK) status = save(args, y[0], path, err);
+    if (status == STK_OK && path && !args->quiet) {
+        char text[160];
+        printf("%s: %s\n", path, stk_tensor_describe(y[0], text, sizeof text));
+    }
+    stk_tensor_release(y[0]);
+    stk_trainer_release(t);
+    cli_data_release(&data);
+    stk_model_release(m);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    stk_error err;
+    stk_trainer_options how = stk_trainer_defaults();
+    int64_t batch;
+    int code;
+    if (!cli_given(args, "weights"))
+        return cli_usage(args, "--weights FILE is missing: the numbers of the model");
+    if (!cli_trainer_options(args, &how, &batch, &code)) return code;
+    stk_status status = predict(args, &how, batch, &err);
+    stk_device_release(how.device);
+    return status == STK_OK ? CLI_OK : cli_fail(args, &err);
+}
+
+static const cli_option options[] = {
+    {"weights", "FILE", "weights of the model: .safetensors or a checkpoint"},
+    {"out", "FILE",
+     "where to write: .npy, or anything else as CSV (default: CSV on the standard output)"},
+    {"classes", NULL, "write the number of the likeliest class instead of all numbers"},
+    CLI_DATA_OPTIONS,
+    CLI_RUN_OPTIONS,
+    {NULL, NULL, NULL},
+};
+
+const cli_command cli_predict = {
+    .name = "predict",
+    .arguments = "MODEL.json DATA...",
+    .summary = "what a trained model says about data",
+    .examples = "stoker predict model.json new.npz --weights model.safetensors --out y.npy\n"
+                "stoker predict model.json new.csv --weights run.ckpt --classes\n",
+    .options = options,
+    .least = 2,
+    .most = -1,
+    .run = run,
+};

@@ -1,0 +1,319 @@
+/* stoker train - fit a model to data, keep it safe, say how it went. */
+#include "load.h"
+#include "show.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CALLBACKS = 8 };
+
+typedef struct job {
+    const cli_args *args;
+    stk_model *model;
+    stk_trainer *trainer;
+    cli_data data, validation;
+    stk_trainer_options how;
+    stk_fit_options fit;
+    cli_goal goal;
+    cli_show show;
+    stk_callback *callbacks[CALLBACKS]; /* all but the first, which is show's, are owned */
+    stk_history *history;
+} job;
+
+/* ---- Ctrl-C ------------------------------------------------------------------------------------------------- */
+
+static stk_trainer *volatile running;
+static volatile sig_atomic_t asked;
+
+static void on_signal(int number)
+{
+    static const char text[] = "\nstopping after this step; once more ends at once\n";
+    if (asked++) _exit(128 + number);
+    stk_trainer_stop(running);
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+}
+
+static void catch_signals(stk_trainer *t)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    running = t;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- before ---------------------------------------------------------------------------------------------------- */
+
+/* Better to know now than after an hour of training. */
+static stk_status check_writable(const char *path, stk_error *err)
+{
+    char copy[4096];
+    if (!path) return STK_OK;
+    snprintf(copy, sizeof copy, "%s", path);
+    const char *folder = dirname(copy);
+    if (access(folder, W_OK | X_OK) != 0)
+        return cli_error(err, STK_ERR_IO, "%s: cannot write into the folder '%s': %s", path, folder,
+                         strerror(errno));
+    return STK_OK;
+}
+
+static stk_status check_outputs(const cli_args *args, stk_error *err)
+{
+    static const char *const files[] = {"checkpoint", "save-weights", "history", "csv"};
+    stk_status status = STK_OK;
+    for (size_t i = 0; status == STK_OK && i < sizeof files / sizeof *files; i++)
+        status = check_writable(cli_text(args, files[i], NULL), err);
+    return status;
+}
+
+/* false: the mistake was told. */
+static bool read_options(job *j, int *code)
+{
+    const cli_args *args = j->args;
+    bool shuffle = true;
+    int64_t patience = -1;
+    *code = CLI_USAGE;
+    j->fit = stk_fit_defaults();
+    if (!cli_trainer_options(args, &j->how, &j->fit.batch, code)) return false;
+    *code = CLI_USAGE;
+    j->how.optimizer = cli_text(args, "optimizer", "adam");
+    j->how.deterministic = cli_given(args, "deterministic");
+    j->fit.checkpoint = cli_text(args, "checkpoint", NULL);
+    j->fit.resume = cli_given(args, "resume");
+    if (j->fit.resume && !j->fit.checkpoint) {
+        cli_usage(args, "--resume needs --checkpoint FILE: where to go on from");
+        return false;
+    }
+    bool good = cli_int(args, "epochs", 0, INT64_MAX, &j->fit.epochs) &&
+                cli_int(args, "seed", INT64_MIN, INT64_MAX, &j->how.seed) &&
+                cli_int(args, "steps", 1, INT64_MAX, &j->fit.steps_per_epoch) &&
+                cli_double(args, "val-split", 0, 0.99, &j->fit.validation_split) &&
+                cli_double(args, "checkpoint-every", 0, 1e9, &j->fit.checkpoint_seconds) &&
+                cli_int(args, "early-stop", 0, INT64_MAX, &patience) &&
+                cli_yes_no(args, "shuffle", &shuffle);
+    j->fit.no_shuffle = !shuffle;
+    return good;
+}
+
+static stk_status add_callbacks(job *j, stk_error *err)
+{
+    const cli_args *args = j->args;
+    bool validates = cli_given(args, "val") || j->fit.validation_split > 0;
+    stk_callback **at = j->callbacks;
+    stk_status status = STK_OK;
+    *at++ = &j->show.callback;
+    if (cli_given(args, "early-stop")) {
+        stk_watch_options w = stk_watch_defaults();
+        w.monitor = validates ? "val_loss" : "loss";
+        w.patience = strtoll(cli_text(args, "early-stop", "0"), NULL, 10);
+        w.restore_best = true;
+        status = stk_early_stopping(&w, at, err);
+        at += status == STK_OK;
+    }
+    if (status == STK_OK && cli_given(args, "csv")) {
+        status = stk_csv_logger(cli_text(args, "csv", ""), j->fit.resume, at, err);
+        at += status == STK_OK;
+    }
+    if (status == STK_OK) {
+        status = stk_terminate_on_nan(at, err);
+        at += status == STK_OK;
+    }
+    j->fit.callbacks = j->callbacks;
+    j->fit.ncallbacks = (int32_t)(at - j->callbacks);
+    return status;
+}
+
+static stk_status prepare(job *j, stk_error *err)
+{
+    const cli_args *args = j->args;
+    const char *validation = cli_text(args, "val", NULL),
+               *weights = cli_text(args, "weights", NULL);
+    stk_status status = check_outputs(args, err);
+    if (status == STK_OK) status = stk_model_load_json(args->rest[0], &j->model, err);
+    if (status == STK_OK)
+        status =
+            cli_load_data(args, j->model, args->nrest - 1, args->rest + 1, true, &j->data, err);
+    if (status == STK_OK && validation) {
+        status = cli_load_data(args, j->model, 1, &validation, true, &j->validation, err);
+        j->fit.validation = &j->validation.view;
+    }
+    if (status != STK_OK) return status;
+    j->goal = cli_choose_goal(args, j->model, &j->data);
+    j->how.loss = j->goal.loss;
+    j->how.metrics = j->goal.metrics;
+    status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
+    if (status == STK_OK && weights)
+        status = stk_trainer_load_weights(j->trainer, weights, false, err);
+    if (status == STK_OK) status = add_callbacks(j, err);
+    return status;
+}
+
+static void print_plan(const job *j)
+{
+    if (j->args->quiet || j->args->json) return;
+    printf("%s: %lld parameters, %s, loss %s%s%s, batches of %lld\n", stk_model_name(j->model),
+           (long long)stk_model_params(j->model).total, j->how.optimizer, j->goal.loss,
+           *j->goal.metrics ? ", " : "", j->goal.metrics, (long long)j->fit.batch);
+    fflush(stdout);
+}
+
+/* ---- after ------------------------------------------------------------------------------------------------------- */
+
+/* Trained weights are worth more than the wish for a place: when that fails, they go elsewhere. */
+static stk_status save_weights(const job *j, const char *path, stk_error *err)
+{
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    char rescue[4096];
+    stk_error second;
+    stk_status status = stk_trainer_save_weights(j->trainer, path, err);
+    if (status == STK_OK) return STK_OK;
+    snprintf(rescue, sizeof rescue, "%s/stoker-weights-%ld.safetensors", folder, (long)getpid());
+    if (stk_trainer_save_weights(j->trainer, rescue, &second) == STK_OK) {
+        size_t used = strlen(err->message);
+        snprintf(err->message + used, sizeof err->message - used, "; the weights are in %s instead",
+                 rescue);
+    }
+    return status;
+}
+
+static stk_status save_results(const job *j, stk_error *err)
+{
+    const char *weights = cli_text(j->args, "save-weights", NULL),
+               *history = cli_text(j->args, "history", NULL);
+    char *text = NULL;
+    stk_status status = weights ? save_weights(j, weights, err) : STK_OK;
+    if (status == STK_OK && history) status = stk_history_json(j->history, 2, &text, err);
+    if (status == STK_OK && history) status = cli_write_file(history, text, err);
+    stk_text_free(text);
+    return status;
+}
+
+/* The command once more, with --resume. */
+static void print_resume(const job *j)
+{
+    const cli_args *args = j->args;
+    fprintf(stderr, "go on with: stoker train");
+    for (int i = 0; i < args->nrest; i++) fprintf(stderr, " %s", args->rest[i]);
+    for (int i = 0; args->command->options[i].name; i++) {
+        const cli_option *o = &args->command->options[i];
+        if (!args->values[i] || !strcmp(o->name, "resume")) continue;
+        fprintf(stderr, o->value ? " --%s %s" : " --%s", o->name, args->values[i]);
+    }
+    fprintf(stderr, " --resume\n");
+}
+
+static int interrupted(const job *j, const stk_error *why)
+{
+    const char *weights = cli_text(j->args, "save-weights", NULL);
+    stk_error err = *why;
+    fprintf(stderr, "stoker train: %s\n", why->message);
+    if (j->fit.checkpoint) print_resume(j);
+    if (weights && save_weights(j, weights, &err) == STK_OK)
+        fprintf(stderr, "the weights so far are in %s\n", weights);
+    else if (weights)
+        fprintf(stderr, "stoker train: %s\n", err.message);
+    return CLI_INTERRUPTED;
+}
+
+static void print_end(const job *j)
+{
+    stk_train_times times;
+    const char *weights = cli_text(j->args, "save-weights", NULL);
+    stk_trainer_times(j->trainer, &times);
+    if (j->args->json)
+        printf("{\"done\": true, \"epochs\": %lld, \"steps\": %lld, \"seconds\": %.6f}\n",
+               (long long)stk_history_rows(j->history), (long long)stk_trainer_step(j->trainer),
+               times.total);
+    else if (!j->args->quiet && weights)
+        printf("weights: %s\n", weights);
+    if (cli_given(j->args, "times") && !j->args->json) cli_show_times(j->trainer);
+}
+
+static int train(job *j)
+{
+    stk_error err = {.code = STK_OK};
+    stk_status status = prepare(j, &err);
+    if (status == STK_OK) {
+        print_plan(j);
+        catch_signals(j->trainer);
+        status = stk_trainer_fit(j->trainer, &j->data.view, &j->fit, &j->history, &err);
+        cli_show_close(&j->show);
+        if (status == STK_ERR_CANCELLED) return interrupted(j, &err);
+    }
+    if (status == STK_OK) status = save_results(j, &err);
+    if (status != STK_OK) return cli_fail(j->args, &err);
+    print_end(j);
+    return CLI_OK;
+}
+
+static int run(const cli_args *args)
+{
+    job j = {.args = args, .how = stk_trainer_defaults()};
+    int code;
+    cli_show_init(&j.show, args);
+    if (read_options(&j, &code)) code = train(&j);
+    for (int i = 1; i < CALLBACKS; i++) stk_callback_release(j.callbacks[i]);
+    stk_history_release(j.history);
+    running = NULL;
+    stk_trainer_release(j.trainer);
+    cli_data_release(&j.data);
+    cli_data_release(&j.validation);
+    stk_model_release(j.model);
+    stk_device_release(j.how.device);
+    return code;
+}
+
+static const cli_option options[] = {
+    {"epochs", "N", "times through the data (default: 1)"},
+    {"optimizer", "TEXT", "adam:lr=1e-3, sgd:lr=0.1,momentum=0.9 ... (default: adam)"},
+    {"loss", "NAME", "Keras' name (default: what fits the targets)"},
+    {"metrics", "NAMES", "accuracy,mae ... (default: what fits the loss that was chosen)"},
+    {"val", "FILE", "data to validate on after each epoch"},
+    {"val-split", "SHARE", "or this share of the data, from its end"},
+    {"shuffle", "yes|no", "another order of the rows in each epoch (default: yes)"},
+    {"steps", "N", "steps per epoch (default: all the data)"},
+    {"seed", "N", "of initial weights, order and dropout (default: 0)"},
+    {"weights", "FILE", "weights to start from: .safetensors or a checkpoint"},
+    {"checkpoint", "FILE",
+     "keep everything needed to go on in this file, written after each epoch"},
+    {"checkpoint-every", "SECONDS", "and this often in between"},
+    {"resume", NULL, "go on from the checkpoint, if it exists"},
+    {"early-stop", "EPOCHS",
+     "end when the (validation) loss was not better for so long; keep the best weights"},
+    {"save-weights", "FILE", "write the trained weights as .safetensors"},
+    {"history", "FILE", "write loss and metrics of all epochs as JSON"},
+    {"csv", "FILE", "log a line per epoch"},
+    {"times", NULL, "show where the time went"},
+    {"deterministic", NULL,
+     "kernels by table: the same bits on every machine of one instruction set"},
+    CLI_DATA_OPTIONS,
+    CLI_RUN_OPTIONS,
+    {NULL, NULL, NULL},
+};
+
+const cli_command cli_train = {
+    .name = "train",
+    .arguments = "MODEL.json DATA...",
+    .summary = "fit a model to data",
+    .text = "MODEL.json is what Keras' model.to_json() or `stoker init` writes. DATA is an .npz "
+            "with arrays x and y, a\n"
+            ".csv with a header line, .npy files (inputs, then targets), or the .json of an input "
+            "pipeline.\n"
+            "Ctrl-C ends after the running step, writes the checkpoint and says how to go on.\n",
+    .examples = "stoker init mlp --input 784 --classes 10 --out model.json\n"
+                "stoker train model.json data.npz --epochs 5 --val-split 0.1 --save-weights "
+                "model.safetensors\n"
+                "# long runs: nothing is lost, whatever happens\n"
+                "stoker train model.json data.npz --epochs 100 --checkpoint run.ckpt "
+                "--checkpoint-every 60 --resume\n",
+    .options = options,
+    .least = 2,
+    .most = -1,
+    .run = run,
+};

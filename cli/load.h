@@ -1,0 +1,51 @@
+/* load.h - what the commands that run a model have in common: the model, its data, a trainer over it. */
+#ifndef STK_CLI_LOAD_H
+#define STK_CLI_LOAD_H
+
+#include "cli.h"
+
+enum { CLI_ARRAYS = 16 };
+
+/* Data from files, by their kind: .npz, .csv, .npy (x, then y), .json (a pipeline). */
+typedef struct cli_data {
+    stk_tensor *x[CLI_ARRAYS], *y[CLI_ARRAYS], *weights;
+    stk_dataset *dataset;
+    stk_train_data view; /* of the above, for the trainer */
+} cli_data;
+
+/* Options that say which parts of the files are meant; to be put into a command's list. */
+#define CLI_DATA_OPTIONS                                                                           \
+    {"x", "NAMES", "arrays of an .npz that are the inputs (default: x, x_train, or x0,x1,...)"},   \
+        {"y", "NAMES", "arrays that are the targets (default: y, y_train, or y0,y1,...)"},         \
+        {"sample-weight", "NAME", "array of an .npz with one weight per sample"},                  \
+    {                                                                                              \
+        "target", "COLUMN", "column of a .csv that is the target (default: the last one)"          \
+    }
+#define CLI_RUN_OPTIONS                                                                            \
+    {"batch", "N", "rows per step (default: 32)"},                                                 \
+        {"threads", "N", "processors at most (default: all)"},                                     \
+        {"device", "NAME", "where to run: cpu (default)"},                                         \
+    {                                                                                              \
+        "precision", "POLICY",                                                                     \
+            "float32, mixed_bfloat16, mixed_float16 ... (default: as the model says)"              \
+    }
+
+/* want_y: targets must be there. */
+stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
+                         const char *const *paths, bool want_y, cli_data *out, stk_error *err);
+void cli_data_release(cli_data *data);
+
+/* What was asked for, or what fits the data: labels that are whole numbers mean a choice among classes. */
+typedef struct cli_goal {
+    const char *loss, *metrics;
+} cli_goal;
+cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_data *data);
+
+/* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
+bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);
+
+/* A whole file, replaced at once. */
+stk_status cli_write_file(const char *path, const char *text, stk_error *err);
+stk_status cli_error(stk_error *err, stk_status code, const char *format, ...) STK_PRINTF(3, 4);
+
+#endif
