@@ -26,9 +26,10 @@ TEST(the_bar_shows_place_rate_and_numbers)
                "Epoch 3/10 120/480 ▕███████▌                      ▏ ETA 1.5 s, 7680 samples/s - "
                "loss 0.1235 - "
                "accuracy 0.9612");
-    CHECK_TEXT(stk_progress_bar(&p, 100, true, text, sizeof text),
-               "Epoch 3/10 120/480 [#####................] ETA 1.5 s, 7680 samples/s - loss 0.1235 - "
-               "accuracy 0.9612");
+    CHECK_TEXT(
+        stk_progress_bar(&p, 100, true, text, sizeof text),
+        "Epoch 3/10 120/480 [#####................] ETA 1.5 s, 7680 samples/s - loss 0.1235 - "
+        "accuracy 0.9612");
     CHECK_TEXT(stk_progress_bar(&p, 60, true, text, sizeof text),
                "Epoch 3/10 120/480 ETA 1.5 s, 7680 samples/s - loss 0.1235 -");
     p.step = 480;
