@@ -3,6 +3,7 @@
 #ifndef STK_DEVICE_KERNELS_IMAGE_H
 #define STK_DEVICE_KERNELS_IMAGE_H
 
+#include "base/resize_taps.h"
 #include "base/shape.h"
 
 /* ---- resize: each output row is a weighted sum of a window of input rows, then the same along the width.
@@ -10,12 +11,6 @@
  *
  * The gradient is the same problem with transposed weights: its image has the size of a resize's
  * result, its output the size of that resize's image. */
-typedef enum stk_taps_kind {
-#define STK_RESIZE(NAME, name, doc) STK_TAPS_##NAME,
-#include "stoker/resize.def"
-    STK_TAPS_COUNT
-} stk_taps_kind;
-
 typedef struct stk_resize_params {
     int64_t batch, in_h, in_w, out_h, out_w, channels;
     int32_t kind, antialias, transposed; /* stk_taps_kind */

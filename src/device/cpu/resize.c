@@ -1,7 +1,7 @@
 /* Resizing of images: a unit is one row of the result. The rows it needs are summed into a row of float32, which
  * is then summed along the width. Weights are made once, when the launch is prepared. */
 #include "device/cpu/cpu.h"
-#include "device/cpu/resize_taps.h"
+#include "base/resize_taps.h"
 #include "device/cpu/vec/resize.h"
 #include "device/cpu/vec/vec.h"
 

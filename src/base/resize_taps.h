@@ -3,12 +3,18 @@
  * Output i is the sum of weight[at[i] + t] * input[first[i] + t] over t in 0 .. at[i+1] - at[i] - 1. The
  * windows are those of TensorFlow 2 (half-pixel centres), in its float arithmetic, so that borders
  * and ties fall alike. */
-#ifndef STK_DEVICE_CPU_RESIZE_TAPS_H
-#define STK_DEVICE_CPU_RESIZE_TAPS_H
+#ifndef STK_BASE_RESIZE_TAPS_H
+#define STK_BASE_RESIZE_TAPS_H
 
 #include "base/status.h"
 
 #include <stdint.h>
+
+typedef enum stk_taps_kind {
+#define STK_RESIZE(NAME, name, doc) STK_TAPS_##NAME,
+#include "stoker/resize.def"
+    STK_TAPS_COUNT
+} stk_taps_kind;
 
 typedef struct stk_taps {
     int64_t n;

@@ -1,8 +1,7 @@
 /* Windows and weights of each way to resize, along one axis. */
-#include "device/cpu/resize_taps.h"
+#include "base/resize_taps.h"
 
 #include "base/memory.h"
-#include "device/kernels_image.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,0 +1,247 @@
+/* The passes that are limited by memory: one read, one write, everything else in between. Written once, compiled for
+ * AVX2 as well where the machine may have it. No step may differ between the two: contraction is off. */
+#include "data/pixels.h"
+
+#include "base/resize_taps.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WIDE       __attribute__((target("avx2")))
+#define HAS_WIDE() __builtin_cpu_supports("avx2")
+#else
+#define WIDE
+#define HAS_WIDE() 0
+#endif
+
+/* ---- scale and shift ---------------------------------------------------------------------------- */
+
+INLINE void affine_u8(const uint8_t *restrict in, float *restrict out, int64_t n, float scale,
+                      float offset)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = (float)in[i] * scale + offset;
+}
+INLINE void affine_f32(const float *restrict in, float *restrict out, int64_t n, float scale,
+                       float offset)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = in[i] * scale + offset;
+}
+
+enum { PERIOD = 24 }; /* a multiple of 1, 2, 3, 4 channels and of the vector width */
+
+/* Per channel: the numbers repeat with period c, so PERIOD of them are laid out once. */
+INLINE void affine_each_u8(const uint8_t *restrict in, float *restrict out, int64_t n,
+                           const float *restrict scale, const float *restrict offset)
+{
+    int64_t i = 0;
+    for (; i + PERIOD <= n; i += PERIOD)
+        for (int k = 0; k < PERIOD; k++) out[i + k] = (float)in[i + k] * scale[k] + offset[k];
+    for (int k = 0; i < n; i++, k++) out[i] = (float)in[i] * scale[k] + offset[k];
+}
+INLINE void affine_each_f32(const float *restrict in, float *restrict out, int64_t n,
+                            const float *restrict scale, const float *restrict offset)
+{
+    int64_t i = 0;
+    for (; i + PERIOD <= n; i += PERIOD)
+        for (int k = 0; k < PERIOD; k++) out[i + k] = in[i + k] * scale[k] + offset[k];
+    for (int k = 0; i < n; i++, k++) out[i] = in[i] * scale[k] + offset[k];
+}
+
+/* ---- mirrored rows ------------------------------------------------------------------------------ */
+
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+/* Three bytes per pixel: five pixels at a time, turned around inside a register. out has 16 bytes to spare. */
+INLINE void mirror_3(const uint8_t *in, uint8_t *out, int64_t pixels)
+{
+    int64_t x = pixels;
+    if (x > 0) { /* sixteen bytes are read for fifteen: the last pixel must have one behind it */
+        memcpy(out, in + 3 * (x - 1), 3);
+        x--, out += 3;
+    }
+    for (; x >= 5; x -= 5, out += 15) {
+        bytes16 v;
+        memcpy(&v, in + 3 * (x - 5), 16);
+        v = __builtin_shufflevector(v, v, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, 15);
+        memcpy(out, &v, 16);
+    }
+    for (; x > 0; x--, out += 3) memcpy(out, in + 3 * (x - 1), 3);
+}
+
+INLINE void mirror_row(const uint8_t *in, uint8_t *out, int64_t pixels, int64_t bytes)
+{
+    if (bytes == 3) {
+        mirror_3(in, out, pixels);
+    } else if (bytes == 1) {
+        for (int64_t x = 0; x < pixels; x++) out[x] = in[pixels - 1 - x];
+    } else if (bytes == 4) {
+        for (int64_t x = 0; x < pixels; x++) memcpy(out + 4 * x, in + 4 * (pixels - 1 - x), 4);
+    } else if (bytes == 12) {
+        for (int64_t x = 0; x < pixels; x++) memcpy(out + 12 * x, in + 12 * (pixels - 1 - x), 12);
+    } else {
+        for (int64_t x = 0; x < pixels; x++)
+            memcpy(out + bytes * x, in + bytes * (pixels - 1 - x), (size_t)bytes);
+    }
+}
+
+/* ---- the pass ----------------------------------------------------------------------------------- */
+
+INLINE void run_row(const stk_pixel_pass *p, const stk_canvas *in, const void *from, void *to,
+                    int64_t n, const float *scale, const float *offset)
+{
+    if (!p->affine)
+        memcpy(to, from, (size_t)n * (in->dtype == STK_U8 ? 1 : 4));
+    else if (in->dtype == STK_U8 && !p->each)
+        affine_u8(from, to, n, scale[0], offset[0]);
+    else if (in->dtype == STK_U8)
+        affine_each_u8(from, to, n, scale, offset);
+    else if (!p->each)
+        affine_f32(from, to, n, scale[0], offset[0]);
+    else
+        affine_each_f32(from, to, n, scale, offset);
+}
+
+INLINE void run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out, void *scratch)
+{
+    float scale[PERIOD], offset[PERIOD];
+    for (int k = 0; k < PERIOD; k++) {
+        int64_t c = p->each ? k % in->c : 0;
+        scale[k] = p->scale[c];
+        offset[k] = p->offset[c];
+    }
+    int64_t n = in->w * in->c, unit = in->dtype == STK_U8 ? 1 : 4;
+    if (!p->flip_lr && !p->flip_ud) { /* all rows are one */
+        run_row(p, in, in->data, out->data, n * in->h, scale, offset);
+        return;
+    }
+    for (int64_t y = 0; y < in->h; y++) {
+        const uint8_t *from =
+            (const uint8_t *)in->data + (p->flip_ud ? in->h - 1 - y : y) * n * unit;
+        char *to = (char *)out->data + y * n * (p->affine ? 4 : unit);
+        if (p->flip_lr) {
+            mirror_row(from, scratch, in->w, in->c * unit);
+            from = scratch;
+        }
+        run_row(p, in, from, to, n, scale, offset);
+    }
+}
+
+WIDE static void run_wide(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
+                          void *scratch)
+{
+    run(p, in, out, scratch);
+}
+static void run_narrow(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
+                       void *scratch)
+{
+    run(p, in, out, scratch);
+}
+
+void stk_pass_run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
+                  void *scratch)
+{
+    (HAS_WIDE() ? run_wide : run_narrow)(p, in, out, scratch);
+}
+
+/* ---- resampling, two passes --------------------------------------------------------------------- */
+
+INLINE void add_row_u8(float *restrict sum, const uint8_t *restrict row, int64_t n, float weight,
+                       bool first)
+{
+    if (first)
+        for (int64_t i = 0; i < n; i++) sum[i] = (float)row[i] * weight;
+    else
+        for (int64_t i = 0; i < n; i++) sum[i] += (float)row[i] * weight;
+}
+INLINE void add_row_f32(float *restrict sum, const float *restrict row, int64_t n, float weight,
+                        bool first)
+{
+    if (first)
+        for (int64_t i = 0; i < n; i++) sum[i] = row[i] * weight;
+    else
+        for (int64_t i = 0; i < n; i++) sum[i] += row[i] * weight;
+}
+
+INLINE void sum_rows(const stk_canvas *in, int64_t first, int64_t taps, const float *weight,
+                     float *sum)
+{
+    int64_t n = in->w * in->c;
+    for (int64_t t = 0; t < taps; t++) {
+        if (in->dtype == STK_U8)
+            add_row_u8(sum, (const uint8_t *)in->data + (first + t) * n, n, weight[t], t == 0);
+        else
+            add_row_f32(sum, (const float *)in->data + (first + t) * n, n, weight[t], t == 0);
+    }
+}
+WIDE static void sum_rows_wide(const stk_canvas *in, int64_t first, int64_t taps,
+                               const float *weight, float *sum)
+{
+    sum_rows(in, first, taps, weight, sum);
+}
+static void sum_rows_narrow(const stk_canvas *in, int64_t first, int64_t taps, const float *weight,
+                            float *sum)
+{
+    sum_rows(in, first, taps, weight, sum);
+}
+
+/* One output row from the summed row. Three channels by hand: the compiler does not see them otherwise. */
+static void sum_columns(const stk_taps *taps, const float *row, int64_t c, float *out)
+{
+    for (int64_t x = 0; x < taps->n; x++, out += c) {
+        const float *from = row + taps->first[x] * c, *weight = taps->weight + taps->at[x];
+        int32_t n = taps->at[x + 1] - taps->at[x];
+        if (c == 3) {
+            float s0 = 0, s1 = 0, s2 = 0;
+            for (int32_t t = 0; t < n; t++, from += 3) {
+                s0 += from[0] * weight[t];
+                s1 += from[1] * weight[t];
+                s2 += from[2] * weight[t];
+            }
+            out[0] = s0, out[1] = s1, out[2] = s2;
+            continue;
+        }
+        for (int64_t k = 0; k < c; k++) {
+            float s = 0;
+            for (int32_t t = 0; t < n; t++) s += from[t * c + k] * weight[t];
+            out[k] = s;
+        }
+    }
+}
+
+static void pick(const stk_canvas *in, const stk_canvas *out, const stk_taps *rows,
+                 const stk_taps *columns)
+{
+    size_t pixel = (size_t)in->c * (in->dtype == STK_U8 ? 1 : 4);
+    char *to = out->data;
+    for (int64_t y = 0; y < out->h; y++) {
+        const char *from = (const char *)in->data + (size_t)(rows->first[y] * in->w) * pixel;
+        for (int64_t x = 0; x < out->w; x++, to += pixel)
+            memcpy(to, from + (size_t)columns->first[x] * pixel, pixel);
+    }
+}
+
+size_t stk_resample_scratch(const stk_canvas *in) { return (size_t)(in->w * in->c) * 4 + 64; }
+
+stk_status stk_resample(const stk_canvas *in, const stk_canvas *out, int32_t kind, bool antialias,
+                        void *scratch, stk_error *err)
+{
+    stk_taps *rows = NULL, *columns = NULL;
+    stk_status status = stk_taps_new(kind, antialias, 0, in->h, out->h, &rows, err);
+    if (status == STK_OK) status = stk_taps_new(kind, antialias, 0, in->w, out->w, &columns, err);
+    if (status == STK_OK && kind == STK_TAPS_NEAREST) {
+        pick(in, out, rows, columns);
+    } else if (status == STK_OK) {
+        float *to = out->data;
+        for (int64_t y = 0; y < out->h; y++, to += out->w * out->c) {
+            (HAS_WIDE() ? sum_rows_wide : sum_rows_narrow)(in, rows->first[y],
+                                                           rows->at[y + 1] - rows->at[y],
+                                                           rows->weight + rows->at[y], scratch);
+            sum_columns(columns, scratch, in->c, to);
+        }
+    }
+    stk_taps_free(rows);
+    stk_taps_free(columns);
+    return status;
+}
