@@ -11,11 +11,13 @@
 #include "device/cpu/vec/rnn.h"
 #include "device/cpu/vec/norm.h"
 #include "device/cpu/vec/softmax.h"
+#include "device/cpu/vec/updates.h"
 
 extern const stk_vec STK_VEC(stk_vec);
 const stk_vec STK_VEC(stk_vec) = {
     .name = STK_ISA_NAME,
     .ew = &STK_VEC(stk_vec_ew),
+    .updates = &STK_VEC(stk_vec_updates),
     .reduce = &STK_VEC(stk_vec_reduce),
     .gemm = &STK_VEC(stk_vec_gemm),
     .resize = &STK_VEC(stk_vec_resize),

@@ -28,6 +28,7 @@ enum { STK_VF = 4, STK_VREGS = 16 };
 typedef struct stk_vec {
     const char *name;
     const struct stk_vec_ew *ew;           /* elementwise.h */
+    const struct stk_vec_updates *updates; /* updates.h */
     const struct stk_vec_reduce *reduce;   /* reduce.h */
     const struct stk_vec_gemm *gemm;       /* gemm.h */
     const struct stk_vec_resize *resize;   /* resize.h */
