@@ -71,10 +71,11 @@ typedef struct worker {
 struct stk_pool {
     int32_t threads;
     int32_t most_spins;
-    int32_t home;    /* processor of the caller when the threads were made */
-    int32_t spins;   /* the caller's patience; written under `busy` */
-    uint32_t forks;  /* value of `forks` when the threads were made */
-    worker *workers; /* workers[0] is thread 1 */
+    int32_t home;         /* atomic: processor of the caller when it last made or woke a thread */
+    int32_t spins;        /* the caller's patience; written under `busy` */
+    uint32_t forks;       /* value of `forks` when the threads were made */
+    cpu_set_t processors; /* that the maker of the pool may use */
+    worker *workers;      /* workers[0] is thread 1 */
     int32_t started;
     _Alignas(STK_ALIGN) uint32_t busy; /* atomic: a run is going on */
     stk_pool_stats stats;              /* relaxed: written under `busy`, read at any time */
@@ -137,6 +138,29 @@ static bool spin_on(const uint32_t *word, uint32_t value, bool until_equal, int3
 
 /* ---- workers ------------------------------------------------------------------------------ */
 
+static int32_t home_of(const stk_pool *pool)
+{
+    return __atomic_load_n(&pool->home, __ATOMIC_RELAXED);
+}
+
+/* A new thread starts on its maker's processor, and the scheduler takes its time to move it. So it goes to a processor of
+ * its own first, the thread-th one after the caller's, and may be moved to any but the caller's from then on. */
+static void take_a_processor(const worker *w)
+{
+    cpu_set_t all = w->pool->processors, one;
+    if (CPU_COUNT(&all) < 2) return;
+    int home = home_of(w->pool), cpu = home >= 0 ? home : 0;
+    for (int32_t steps = w->thread % CPU_COUNT(&all); steps > 0; steps--) do
+            cpu = (cpu + 1) % CPU_SETSIZE;
+        while (!CPU_ISSET(cpu, &all));
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) return;
+    if (home >= 0 && w->pool->threads <= CPU_COUNT(&all)) CPU_CLR(home, &all);
+    sched_setaffinity(0, sizeof all, &all);
+}
+
+/* Who is woken may find itself on the processor of the one who woke it and now waits for it. */
 static void wait_for_mail(worker *w, uint32_t last)
 {
     if (spin_on(&w->mail.number, last, false, &w->spins, w->pool->most_spins)) return;
@@ -144,21 +168,7 @@ static void wait_for_mail(worker *w, uint32_t last)
     while (__atomic_load_n(&w->mail.number, __ATOMIC_SEQ_CST) == last)
         futex_wait(&w->mail.number, last);
     __atomic_store_n(&w->reply.asleep, 0, __ATOMIC_RELAXED);
-}
-
-/* A new thread starts on its maker's processor, and the scheduler takes its time to move it. So it goes to a processor of
- * its own first, the thread-th one after the caller's, and may be moved freely from then on. */
-static void take_a_processor(const worker *w)
-{
-    cpu_set_t all, one;
-    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) return;
-    int cpu = w->pool->home >= 0 ? w->pool->home : 0;
-    for (int32_t steps = w->thread % CPU_COUNT(&all); steps > 0; steps--) do
-            cpu = (cpu + 1) % CPU_SETSIZE;
-        while (!CPU_ISSET(cpu, &all));
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof one, &one) == 0) sched_setaffinity(0, sizeof all, &all);
+    if (sched_getcpu() == home_of(w->pool)) take_a_processor(w);
 }
 
 static void *work(void *argument)
@@ -185,12 +195,18 @@ static void *work(void *argument)
     }
 }
 
+static void wake_worker(stk_pool *pool, worker *w)
+{
+    __atomic_store_n(&pool->home, sched_getcpu(), __ATOMIC_RELAXED);
+    futex_wake(&w->mail.number);
+}
+
 static void post(stk_pool *pool, worker *w)
 {
     __atomic_store_n(&w->mail.number, ++w->posted, __ATOMIC_RELEASE);
     if (!__atomic_load_n(&w->reply.asleep, __ATOMIC_RELAXED)) return;
     BUMP(pool->stats.wakeups, 1);
-    futex_wake(&w->mail.number);
+    wake_worker(pool, w);
 }
 
 /* ---- the caller's side --------------------------------------------------------------------- */
@@ -207,7 +223,7 @@ static void wait_long(stk_pool *pool, worker *w)
     /* The number once more, now with the strong order that post() saves: either the worker sees it
      * before it sleeps, or we see that it sleeps. */
     __atomic_store_n(&w->mail.number, w->posted, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&w->reply.asleep, __ATOMIC_SEQ_CST)) futex_wake(&w->mail.number);
+    if (__atomic_load_n(&w->reply.asleep, __ATOMIC_SEQ_CST)) wake_worker(pool, w);
     if (!spin_on(&w->reply.number, w->posted, true, &pool->spins, pool->most_spins)) {
         if (pool->spins / 2 > SPIN_SHORT) pool->spins /= 2; /* that was time wasted */
         __atomic_store_n(&w->mail.caller_sleeps, 1, __ATOMIC_SEQ_CST);
@@ -345,6 +361,8 @@ stk_status stk_pool_new(int32_t threads, stk_pool **out, stk_error *err)
     pool->most_spins = pool->spins = threads > processors ? SPIN_SHORT : SPIN_LONG;
     pool->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
     pool->home = sched_getcpu();
+    if (sched_getaffinity(0, sizeof pool->processors, &pool->processors) != 0)
+        CPU_ZERO(&pool->processors);
     stk_status status = threads > 1 ? start_workers(pool, err) : STK_OK;
     if (status != STK_OK) {
         stk_pool_release(pool);

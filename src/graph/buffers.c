@@ -90,8 +90,6 @@ static bool may_share(const stk_plan *p, const stk_task *t, int32_t in, int32_t 
     return true;
 }
 
-static bool is_output_arg(const stk_task *t, int32_t i) { return i % (t->nin + t->nout) >= t->nin; }
-
 /* Can value root r (written by an arena task) be computed right in the variable's memory? */
 static bool fits_in_variable(const stk_plan *p, stk_val r, stk_val var)
 {
@@ -99,7 +97,7 @@ static bool fits_in_variable(const stk_plan *p, stk_val r, stk_val var)
     int32_t writer_arg = -1;
     for (int64_t k = 0; k < p->ntasks; k++)
         for (int32_t i = 0; i < p->tasks[k].nargs; i++)
-            if (is_output_arg(&p->tasks[k], i) && p->tasks[k].arg[i] == r) {
+            if (stk_is_output_arg(&p->tasks[k], i) && p->tasks[k].arg[i] == r) {
                 writer = k;
                 writer_arg = i;
             }
@@ -107,7 +105,7 @@ static bool fits_in_variable(const stk_plan *p, stk_val r, stk_val var)
     for (int64_t k = 0; k < p->ntasks; k++)
         for (int32_t i = 0; i < p->tasks[k].nargs; i++) {
             const stk_task *t = &p->tasks[k];
-            if (is_output_arg(t, i) || stk_root(p, t->arg[i]) != var) continue;
+            if (stk_is_output_arg(t, i) || stk_root(p, t->arg[i]) != var) continue;
             if (k > writer) return false;
             if (k == writer && !(p->home[t->arg[i]].offset == 0 && may_share(p, t, i, writer_arg)))
                 return false;
@@ -277,7 +275,7 @@ static void share_in_place(stk_plan *p, int64_t values)
         const stk_task *t = &p->tasks[k];
         for (int32_t o = 0; t->kernel == STK_K_CHAIN && o < t->nargs; o++) {
             stk_val out = t->arg[o];
-            if (!is_output_arg(t, o) || p->home[out].place != STK_AT_ARENA ||
+            if (!stk_is_output_arg(t, o) || p->home[out].place != STK_AT_ARENA ||
                 stk_root(p, out) != out)
                 continue;
             for (int32_t i = 0; i < t->nargs; i++) {
@@ -286,7 +284,7 @@ static void share_in_place(stk_plan *p, int64_t values)
                 bool free_now = h->place == STK_AT_ARENA && r != out &&
                                 p->home[t->arg[i]].offset == 0 && h->bytes == p->home[out].bytes &&
                                 h->last == t->group && h->first < t->group;
-                if (is_output_arg(t, i) || !free_now || !may_share(p, t, i, o) ||
+                if (stk_is_output_arg(t, i) || !free_now || !may_share(p, t, i, o) ||
                     used_by_others_in_group(p, k, r))
                     continue;
                 int32_t last = p->home[out].last;
@@ -338,7 +336,8 @@ static void find_locals(stk_plan *p)
 {
     for (int64_t first = 0, next; first < p->ntasks; first = next) {
         for (next = first + 1; next < p->ntasks && p->tasks[next].follows;) next++;
-        if (next - first > 1 && p->tasks[first].parts > 1) keep_local(p, first, next - 1);
+        if (next - first > 1 && p->tasks[first].parts > 1 && !p->tasks[first].columns)
+            keep_local(p, first, next - 1);
     }
 }
 

@@ -256,10 +256,12 @@ static bool used_elsewhere(const stk_plan *p, const stk_task *t, stk_val v)
     return false;
 }
 
+/* Large updates stay on their own: they run behind their gradient, while it is in cache. */
 static bool only_updates(const stk_plan *p, const stk_task *t)
 {
+    enum { LARGE = 4096 }; /* elements */
     const stk_chain *c = t->params;
-    if (t->dead || t->kernel != STK_K_CHAIN || c->segments != 1) return false;
+    if (t->dead || t->kernel != STK_K_CHAIN || c->segments != 1 || t->count >= LARGE) return false;
     for (int32_t i = 0; i < c->inputs; i++)
         if (c->input[i].walk != STK_WALK_DENSE && c->input[i].walk != STK_WALK_SCALAR) return false;
     for (int32_t o = 0; o < t->nout; o++)

@@ -15,8 +15,20 @@ typedef struct stk_election {
 
 /* Fills impl, units, parts, threads, scratch_bytes of every task. */
 stk_status stk_elect(stk_plan *p, stk_election *e, stk_error *err);
+/* Does STOKER_KERNEL name an implementation for this kernel id? */
+bool stk_elect_is_forced(stk_kernel kernel);
 /* Fills follows, scale, group of every task. */
 void stk_plan_groups(stk_plan *p, const stk_election *e);
+
+/* columns.c: a group cut by columns from task `head` on; its end, or head when there is none. */
+int64_t stk_plan_columns(stk_plan *p, const stk_election *e, int64_t head);
+/* May task k run before those from `to` on? Moves it there. */
+bool stk_task_moves(const stk_plan *p, int64_t k, int64_t to);
+void stk_task_move(stk_plan *p, int64_t k, int64_t to);
+bool stk_tasks_meet(const stk_plan *p, const stk_task *a, const stk_task *b); /* share a buffer */
+/* Does the second read what the first one writes? */
+bool stk_task_feeds(const stk_plan *p, const stk_task *from, const stk_task *to);
+void stk_plan_scalars_first(stk_plan *p);
 
 /* How a launch of this problem is cut. Depends on the problem only, never on the machine's threads. */
 void stk_cut(const stk_impl *impl, const void *params, double flops, double bytes, int64_t *units,

@@ -24,16 +24,24 @@ void stk_cut(const stk_impl *impl, const void *params, double flops, double byte
     while (*parts * 2 <= most && *parts * 2 <= wanted) *parts *= 2;
 }
 
-static bool is_output_arg(const stk_task *t, int32_t i) { return i % (t->nin + t->nout) >= t->nin; }
-
 bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units)
 {
     if (t->kernel == STK_K_CHAIN) {
         const stk_chain *c = t->params;
         if (c->segments != 1 || t->count % units) return false;
-        return is_output_arg(t, i) || c->input[i].walk == STK_WALK_DENSE;
+        return stk_is_output_arg(t, i) || c->input[i].walk == STK_WALK_DENSE;
     }
     return t->impl->aligned && i < 32 && (t->impl->aligned(t->params) >> i & 1u);
+}
+
+/* Sharing data is the point of a group: anything for the very next task, results for one from further down. */
+static bool meets(const stk_plan *p, int64_t head, int64_t next, int64_t k)
+{
+    for (int64_t m = head; m < next; m++)
+        if (k == next ? stk_tasks_meet(p, &p->tasks[m], &p->tasks[k])
+                      : stk_task_feeds(p, &p->tasks[m], &p->tasks[k]))
+            return true;
+    return false;
 }
 
 /* Two tasks of one group may touch the same buffer only if both have it cut alike. */
@@ -42,14 +50,16 @@ static bool gets_along(const stk_plan *p, const stk_task *a, const stk_task *b, 
     for (int32_t i = 0; i < a->nargs; i++)
         for (int32_t j = 0; j < b->nargs; j++) {
             if (stk_root(p, a->arg[i]) != stk_root(p, b->arg[j])) continue;
-            if (!is_output_arg(a, i) && !is_output_arg(b, j)) continue; /* both only read */
+            if (!stk_is_output_arg(a, i) && !stk_is_output_arg(b, j)) continue; /* both only read */
             if (p->home[a->arg[i]].offset || p->home[b->arg[j]].offset) return false;
             if (!stk_arg_is_cut(a, i, units) || !stk_arg_is_cut(b, j, units)) return false;
         }
     return true;
 }
 
-static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, int64_t k)
+/* May task k join the row-wise group of the tasks from head to next - 1? */
+static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, int64_t next,
+                       int64_t k)
 {
     const stk_task *h = &p->tasks[head], *t = &p->tasks[k];
     if (e->no_group || h->kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
@@ -61,14 +71,22 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, i
     }
     int64_t grain = t->impl->grain ? t->impl->grain(t->params) : 1;
     if (t->kernel != STK_K_CHAIN && t->units / stk_max_i64(grain, 1) < h->parts) return false;
-    bool meets = false; /* sharing data is the point of it */
-    for (int64_t m = head; m < k; m++) {
+    for (int64_t m = head; m < next; m++)
         if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
-        for (int32_t i = 0; i < t->nargs && !meets; i++)
-            for (int32_t j = 0; j < p->tasks[m].nargs && !meets; j++)
-                meets = stk_root(p, t->arg[i]) == stk_root(p, p->tasks[m].arg[j]);
-    }
-    return meets;
+    return meets(p, head, next, k);
+}
+
+/* The task that follows next in the group [head, next), moved there past tasks that do not mind. */
+static bool take_follower(stk_plan *p, const stk_election *e, int64_t head, int64_t next)
+{
+    enum { WINDOW = 24 };
+    int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
+    for (int64_t k = next; k < end; k++)
+        if (can_follow(p, e, head, next, k) && stk_task_moves(p, k, next)) {
+            stk_task_move(p, k, next);
+            return true;
+        }
+    return false;
 }
 
 /* A chain at the head of a group counts rows like its followers: the largest common leading count. */
@@ -80,32 +98,41 @@ static int64_t leading_units(const stk_plan *p, const stk_task *t)
     return c->dim[0];
 }
 
+/* Gathers followers behind the head; where the group ends. */
+static int64_t gather(stk_plan *p, const stk_election *e, int64_t head)
+{
+    stk_task *h = &p->tasks[head];
+    int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
+    if (lead >= h->parts && h->parts > 1) { /* try as the head of a row-wise group */
+        h->units = lead;
+        if (take_follower(p, e, head, next))
+            h->scale = units / lead;
+        else
+            h->units = units;
+    }
+    while (take_follower(p, e, head, next)) {
+        stk_task *t = &p->tasks[next];
+        t->follows = true;
+        t->group = p->groups;
+        t->scale = (t->kernel == STK_K_CHAIN ? t->count : t->units) / h->units;
+        t->units = h->units;
+        t->parts = h->parts;
+        t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
+        t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
+        next++;
+    }
+    return next;
+}
+
 void stk_plan_groups(stk_plan *p, const stk_election *e)
 {
     p->groups = 0;
+    stk_plan_scalars_first(p);
     for (int64_t head = 0; head < p->ntasks;) {
-        stk_task *h = &p->tasks[head];
-        int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
-        h->group = p->groups;
-        h->scale = 1;
-        if (lead >= h->parts && h->parts > 1) { /* try as the head of a row-wise group */
-            h->units = lead;
-            if (next < p->ntasks && can_follow(p, e, head, next))
-                h->scale = units / lead;
-            else
-                h->units = units;
-        }
-        while (next < p->ntasks && can_follow(p, e, head, next)) {
-            stk_task *t = &p->tasks[next];
-            t->follows = true;
-            t->group = p->groups;
-            t->scale = (t->kernel == STK_K_CHAIN ? t->count : t->units) / h->units;
-            t->units = h->units;
-            t->parts = h->parts;
-            t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
-            t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
-            next++;
-        }
+        p->tasks[head].group = p->groups;
+        p->tasks[head].scale = 1;
+        int64_t next = stk_plan_columns(p, e, head);
+        if (next == head) next = gather(p, e, head);
         p->groups++;
         head = next;
     }

@@ -21,6 +21,7 @@ typedef struct stk_task {
     /* filled by the election */
     const stk_impl *impl;
     int64_t units, scale, scratch_bytes, scratch_at;
+    int64_t columns; /* its group is cut by columns, this many in a row; else 0 */
     int32_t parts, threads;
     bool follows;
     int32_t group; /* number of its parallel region; time in the memory plan */
@@ -75,6 +76,10 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units);
 stk_status stk_plan_homes(stk_plan *p, stk_error *err);
 stk_status stk_plan_memory(stk_plan *p, stk_error *err);
 
+static inline bool stk_is_output_arg(const stk_task *t, int32_t i)
+{
+    return i % (t->nin + t->nout) >= t->nin;
+}
 static inline stk_val stk_root(const stk_plan *p, stk_val v) { return p->home[v].root; }
 
 #endif

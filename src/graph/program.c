@@ -2,8 +2,6 @@
 #include "graph/control.h"
 #include "graph/program.h"
 
-#include "base/clock.h"
-
 #include <string.h>
 
 void stk_program_release(stk_program *p)
@@ -109,7 +107,7 @@ stk_status stk_program_feed(stk_program *p, const char *input, stk_tensor *t, st
 /* ---- running ---------------------------------------------------------------------------------------------- */
 
 /* The launches between two places of control flow go to the device in one piece. */
-static stk_status run_once(stk_program *p, int32_t threads, stk_error *err)
+stk_status stk_program_run_once(stk_program *p, int32_t threads, stk_error *err)
 {
     const stk_device_vt *vt = p->device->vt;
     if (!p->control) return vt->run(p->device, p->launches, p->nlaunches, threads, err);
@@ -121,30 +119,6 @@ static stk_status run_once(stk_program *p, int32_t threads, stk_error *err)
             STK_TRY(stk_control_run(p->device, p->control[k], p->launches[k].arg, err));
         at = k + 1;
     }
-    return STK_OK;
-}
-
-enum { TRIAL_RUNS = 48, TRIAL_WARM = 8 };
-
-void stk_program_start_trial(stk_program *p)
-{
-    static const double LONG_NS = 1e6; /* from here on threads pay, and a trial would cost */
-    bool splits = false;
-    for (int64_t i = 0; i < p->nlaunches; i++) splits |= p->launches[i].threads > 1;
-    double ns = p->stats.flops / 40 + p->stats.bytes / 16;
-    if (splits && ns < LONG_NS && !p->control)
-        p->trial = (stk_thread_trial){.left = TRIAL_RUNS, .best_ns = {INT64_MAX, INT64_MAX}};
-}
-
-static stk_status run_trial(stk_program *p, stk_error *err)
-{
-    stk_thread_trial *t = &p->trial;
-    int all = --t->left & 1;
-    int64_t start = stk_now_ns();
-    STK_TRY(run_once(p, all ? 0 : 1, err));
-    int64_t ns = stk_now_ns() - start;
-    if (t->left < TRIAL_RUNS - TRIAL_WARM && ns < t->best_ns[all]) t->best_ns[all] = ns;
-    if (t->left == 0) t->threads = t->best_ns[1] < t->best_ns[0] ? 0 : 1;
     return STK_OK;
 }
 
@@ -162,7 +136,10 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
             *(int64_t *)p->step_address = p->step;
         else
             STK_TRY(vt->upload(p->device, p->step_address, &p->step, sizeof p->step, err));
-        STK_TRY(p->trial.left > 0 ? run_trial(p, err) : run_once(p, p->trial.threads, err));
+        if (p->trial.block && --p->trial.rest < 0)
+            STK_TRY(stk_program_run_trial(p, err));
+        else
+            STK_TRY(stk_program_run_once(p, p->trial.threads, err));
         p->step++;
     }
     return STK_OK;

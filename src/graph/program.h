@@ -37,13 +37,15 @@ typedef struct stk_fetch {
     void *bound; /* memory given for this run (control flow) */
 } stk_fetch;
 
-/* Short programs find out by trying whether threads help them: the first runs take turns between one thread and all, then
- * the faster way stays. Fork-join is cheap, but data that two cores write in turn is not, and no table knows how far
- * apart the cores are. Results have the same bits either way. */
+/* Whether threads help a program is found out by trying (trial.c). */
+enum { STK_TRIAL_KEPT = 16 };
 typedef struct stk_thread_trial {
-    int32_t left;       /* runs of the trial to come */
-    int32_t threads;    /* the decision: 1, or 0 for as many as each launch wants */
-    int64_t best_ns[2]; /* [one thread, all] */
+    int32_t threads; /* the decision so far: 1, or 0 for as many as each launch wants */
+    int32_t block;   /* runs of one kind in a row during a trial; 0: there is none, ever */
+    int32_t rounds, done;
+    int64_t rest; /* runs until the next trial */
+    int32_t kept[2];
+    int64_t ns[2][STK_TRIAL_KEPT]; /* [one thread, all], rising */
 } stk_thread_trial;
 
 struct stk_program {
@@ -79,8 +81,11 @@ static inline void stk_patch_all(const stk_patch *patches, int32_t n, void *addr
     for (int32_t i = 0; i < n; i++) *patches[i].where = (char *)address + patches[i].offset;
 }
 
-/* program.c: sets up the trial of a new program, if it needs one. */
+/* trial.c: sets up the trials of a new program, if it needs any; a run that is part of one. */
 void stk_program_start_trial(stk_program *p);
+stk_status stk_program_run_trial(stk_program *p, stk_error *err);
+/* program.c: one run, on at most so many threads; 0: as many as each launch wants. */
+stk_status stk_program_run_once(stk_program *p, int32_t threads, stk_error *err);
 
 /* compile.c: everything between a graph and a runnable program. */
 stk_status stk_program_emit(stk_program *p, const stk_program_options *options, stk_error *err);

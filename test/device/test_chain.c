@@ -501,4 +501,109 @@ static stk_status prepare_and_discard(void)
 
 TEST(preparing_survives_without_memory) { OOM_LOOP(prepare_and_discard()); }
 
+/* ---- updates and columns ----------------------------------------------------------------------------- */
+
+/* The operations of vec/updates.h; `apart` puts one more between them, so that each runs on its own. */
+static stk_chain update_chain(const int64_t *count, bool mean, bool mean_last, bool apart)
+{
+    stk_chain c = chain_of(5, mean ? 3 : 2, count);
+    for (int32_t i = 0; i < 4; i++) set_input(&c, i, STK_F32, STK_WALK_DENSE); /* m v g w */
+    set_input(&c, 4, STK_F32, STK_WALK_SCALAR);
+    int16_t weight = add_const(&c, STK_LANE_F32, 0.1), offset = add_const(&c, STK_LANE_F32, 1e-3);
+    int16_t m = 2, v = 0;
+    if (mean && !mean_last) m = add_op(&c, STK_EW_LERP, STK_LANE_F32, 0, 2, weight);
+    v = add_op(&c, STK_EW_LERP_SQUARE, STK_LANE_F32, 1, 2, weight);
+    if (mean && mean_last) m = add_op(&c, STK_EW_LERP, STK_LANE_F32, 0, 2, weight);
+    if (apart) add_op(&c, STK_EW_NEG, STK_LANE_F32, 2, 0, 0);
+    int16_t q = add_op(&c, STK_EW_DIV_SQRT, STK_LANE_F32, m, v, offset);
+    int16_t w = add_op(&c, STK_EW_FNMA, STK_LANE_F32, mean_last ? q : 4, mean_last ? 4 : q, 3);
+    set_output(&c, 0, STK_F32, v);
+    set_output(&c, 1, STK_F32, w);
+    if (mean) set_output(&c, 2, STK_F32, m);
+    return c;
+}
+
+/* Columns [cut, width) and [0, cut) as two parts of one launch. */
+static bool run_by_columns(const stk_chain *c, void **arg, int64_t width, int64_t cut)
+{
+    stk_error err;
+    stk_launch l;
+    bool good =
+        launch_prepare(&l, launch_device(1), STK_K_CHAIN, "vec", c, arg, c->inputs + c->outputs, 1);
+    if (good) {
+        launch_discard(&l);
+        l.columns = width;
+        l.run = l.impl->run;
+        good = CHECK_OK(l.impl->prepare(&l, &err));
+        l.run(&l, cut, width, 1);
+        l.run(&l, 0, cut, 0);
+    }
+    launch_discard(&l);
+    return good;
+}
+
+enum { UPDATE_ROWS = 7, UPDATE_WIDTH = 96, UPDATE_COUNT = UPDATE_ROWS * UPDATE_WIDTH };
+static float update_in[5][UPDATE_COUNT], update_out[3][3][UPDATE_COUNT];
+
+static void fill_update(void)
+{
+    uint64_t seed = 3;
+    for (int a = 0; a < 5; a++)
+        for (int i = 0; i < UPDATE_COUNT; i++)
+            update_in[a][i] = (float)launch_uniform(&seed, a == 1 ? 0 : -1, 1);
+    update_in[1][5] = 0;
+    update_in[2][5] = 0;
+    update_in[2][17] = INFINITY;
+    update_in[3][19] = NAN;
+}
+
+TEST(updates_have_the_bits_of_their_operations)
+{
+    fill_update();
+    FOR_EACH_ISA(vec)
+    for (int kind = 0; kind < 4; kind++)
+        for (int64_t n = 1; n <= UPDATE_COUNT; n += n < 40 ? 1 : 211) {
+            bool mean = kind > 0;
+            for (int way = 0; way < 3; way++) { /* together, apart, ref */
+                stk_chain c = update_chain(&n, mean, kind == 2, way == 1);
+                void *arg[8] = {update_in[0],       update_in[1],      update_in[2],
+                                update_in[3],       update_in[4],      update_out[way][0],
+                                update_out[way][1], update_out[way][2]};
+                LAUNCH(launch_device(1), STK_K_CHAIN, way == 2 ? "ref" : "vec", &c, arg,
+                       mean ? 8 : 7, 2);
+            }
+            for (int o = 0; o < (mean ? 3 : 2); o++) {
+                CHECK_MSG(!memcmp(update_out[0][o], update_out[1][o], (size_t)n * 4),
+                          "%s: output %d of kind %d, %d elements", vec->name, o, kind, (int)n);
+                compare("update", STK_F32, update_out[0][o], update_out[2][o], n, 1e-4);
+            }
+        }
+}
+
+TEST(columns_have_the_bits_of_the_whole)
+{
+    static const int64_t count[] = {UPDATE_COUNT};
+    fill_update();
+    FOR_EACH_ISA(vec)
+    for (int kind = 0; kind < 3; kind++) { /* one step; several; rows and conversions among them */
+        stk_chain c = kind < 2 ? update_chain(count, true, false, kind == 1)
+                               : affine(count, STK_F32, STK_WALK_ROW);
+        c.rank = 2;
+        c.dim[0] = UPDATE_ROWS, c.dim[1] = UPDATE_WIDTH;
+        for (int way = 0; way < 2; way++) {
+            void *arg[8] = {update_in[0],       update_in[1],      update_in[2],
+                            update_in[3],       update_in[4],      update_out[way][0],
+                            update_out[way][1], update_out[way][2]};
+            if (kind == 2) arg[3] = update_out[way][0];
+            if (way == 0)
+                LAUNCH(launch_device(1), STK_K_CHAIN, "vec", &c, arg, c.inputs + c.outputs, 1);
+            else
+                run_by_columns(&c, arg, UPDATE_WIDTH, 35);
+        }
+        for (int o = 0; o < c.outputs; o++)
+            CHECK_MSG(!memcmp(update_out[0][o], update_out[1][o], sizeof update_out[0][o]),
+                      "%s: output %d of kind %d", vec->name, o, kind);
+    }
+}
+
 TEST_MAIN()

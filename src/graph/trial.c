@@ -1,0 +1,58 @@
+/* trial.c - one thread or all? Programs find out by trying, and look again from time to time: whether threads help
+ * depends on how far apart the cores are, on who else uses them, and on where a hypervisor happens to have put them.
+ *
+ *     runs:   1 1 1 1 A A A A 1 1 1 1 A A A A ... then the faster way for about a second, then once more
+ *             w w . . w w . . w w . . w w . .      w: not counted, the data is still moving between the cores
+ *
+ * The medians of the counted runs are compared. Results have the same bits either way. */
+#include "graph/program.h"
+
+#include "base/clock.h"
+
+enum { FIRST_ROUNDS = 4 };
+
+/* Runs of one kind in a row; long programs afford fewer, very long ones none: there threads pay. */
+static int32_t block_of(double ns) { return ns < 100e3 ? 8 : ns < 1e6 ? 4 : ns < 20e6 ? 2 : 0; }
+
+void stk_program_start_trial(stk_program *p)
+{
+    bool splits = false;
+    for (int64_t i = 0; i < p->nlaunches; i++) splits |= p->launches[i].threads > 1;
+    int32_t block = block_of(p->stats.flops / 40 + p->stats.bytes / 16);
+    if (splits && !p->control)
+        p->trial = (stk_thread_trial){.block = block, .rounds = FIRST_ROUNDS};
+}
+
+static void note(stk_thread_trial *t, int all, int64_t ns)
+{
+    int32_t at = t->kept[all];
+    if (at == STK_TRIAL_KEPT) return;
+    t->kept[all]++;
+    for (; at > 0 && t->ns[all][at - 1] > ns; at--) t->ns[all][at] = t->ns[all][at - 1];
+    t->ns[all][at] = ns;
+}
+
+/* A change of mind needs a clear difference. */
+static void decide(stk_thread_trial *t)
+{
+    static const double CLEARLY = 0.97, REST_NS = 1e9;
+    enum { LEAST_REST = 200 };
+    double one = (double)t->ns[0][t->kept[0] / 2], all = (double)t->ns[1][t->kept[1] / 2];
+    bool was_one = t->threads == 1 || t->rounds == FIRST_ROUNDS;
+    t->threads = was_one ? !(all < CLEARLY * one) : one < CLEARLY * all;
+    t->rest = (int64_t)(REST_NS / (t->threads == 1 ? one : all)) + LEAST_REST;
+    t->kept[0] = t->kept[1] = t->done = 0;
+    t->rounds = 1;
+}
+
+stk_status stk_program_run_trial(stk_program *p, stk_error *err)
+{
+    stk_thread_trial *t = &p->trial;
+    int all = t->done / t->block & 1;
+    bool counts = t->done % t->block >= t->block / 2;
+    int64_t start = stk_now_ns();
+    STK_TRY(stk_program_run_once(p, all ? 0 : 1, err));
+    if (counts) note(t, all, stk_now_ns() - start);
+    if (++t->done == 2 * t->block * t->rounds) decide(t);
+    return STK_OK;
+}

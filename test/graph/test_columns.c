@@ -1,0 +1,165 @@
+/* Groups cut by columns (columns.c) and updates behind their gradients: that they are found, and that the results have
+ * the same bits for any number of threads and without any grouping. */
+#include "check.h"
+
+#include "graph/program.h"
+#include "stoker/nn.h"
+
+#include <string.h>
+
+/* More steps than the first trial of threads (trial.c) has. */
+enum { BATCH = 10, IN = 100, HIDDEN = 128, OUT = 10, STEPS = 100, WEIGHTS = 4 };
+
+static const char *const NAMES[WEIGHTS] = {"w1", "b1", "w2", "b2"};
+static const int64_t SHAPES[WEIGHTS][2] = {{IN, HIDDEN}, {HIDDEN}, {HIDDEN, OUT}, {OUT}};
+static const int32_t RANKS[WEIGHTS] = {2, 1, 2, 1};
+
+/* An adaptive update; `mean`: of the running mean of the gradient instead of the gradient. */
+static void update(stk_graph *g, stk_val w, stk_val d, const char *name, int32_t rank,
+                   const int64_t *shape, bool mean)
+{
+    char slot[16];
+    stk_val rate = stk_g_div(
+        g, stk_g_scalar(g, STK_F32, 0.01),
+        stk_g_add(g, stk_g_cast(g, stk_g_step(g), STK_F32), stk_g_scalar(g, STK_F32, 10)));
+    snprintf(slot, sizeof slot, "v/%s", name);
+    stk_val v = stk_g_variable(g, slot, STK_F32, rank, shape), numerator = d;
+    stk_val v1 = stk_g_add(
+        g, v, stk_g_mul(g, stk_g_sub(g, stk_g_square(g, d), v), stk_g_scalar(g, STK_F32, 0.01)));
+    stk_g_assign(g, v, v1);
+    if (mean) {
+        snprintf(slot, sizeof slot, "m/%s", name);
+        stk_val m = stk_g_variable(g, slot, STK_F32, rank, shape);
+        numerator =
+            stk_g_add(g, m, stk_g_mul(g, stk_g_sub(g, d, m), stk_g_scalar(g, STK_F32, 0.1)));
+        stk_g_assign(g, m, numerator);
+    }
+    stk_val root = stk_g_add(g, stk_g_sqrt(g, v1), stk_g_scalar(g, STK_F32, 1e-7));
+    stk_g_assign(g, w, stk_g_sub(g, w, stk_g_mul(g, rate, stk_g_div(g, numerator, root))));
+}
+
+static stk_graph *training_graph(bool mean)
+{
+    stk_graph *g = NULL;
+    stk_error err;
+    stk_val w[WEIGHTS], d[WEIGHTS];
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){BATCH, IN});
+    stk_val y = stk_g_input(g, "y", STK_I32, 1, (int64_t[]){BATCH});
+    for (int i = 0; i < WEIGHTS; i++)
+        w[i] = stk_g_variable(g, NAMES[i], STK_F32, RANKS[i], SHAPES[i]);
+    stk_val h = stk_g_relu(g, stk_g_add(g, stk_g_matmul(g, x, w[0]), w[1]));
+    stk_val logits = stk_g_add(g, stk_g_matmul(g, h, w[2]), w[3]);
+    stk_val loss = stk_g_mean_all(g, stk_g_sparse_softmax_cross_entropy(g, logits, y));
+    stk_g_gradients(g, loss, WEIGHTS, w, d);
+    for (int i = 0; i < WEIGHTS; i++) update(g, w[i], d[i], NAMES[i], RANKS[i], SHAPES[i], mean);
+    stk_g_output(g, "loss", loss);
+    return g;
+}
+
+static float noise(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) * 0x1p-23f - 1.0f;
+}
+
+static void fill(stk_tensor *t, uint32_t seed, float scale)
+{
+    for (int64_t i = 0; i < stk_tensor_count(t); i++) ((float *)t->data)[i] = scale * noise(&seed);
+}
+
+static void feed(stk_program *p, stk_tensor **x, stk_tensor **y)
+{
+    stk_error err;
+    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){BATCH, IN}, x, &err));
+    CHECK_OK(stk_tensor_new(STK_I32, 1, (int64_t[]){BATCH}, y, &err));
+    fill(*x, 1, 1);
+    for (int i = 0; i < BATCH; i++) ((int32_t *)(*y)->data)[i] = i * 7 % OUT;
+    CHECK_OK(stk_program_feed(p, "x", *x, &err));
+    CHECK_OK(stk_program_feed(p, "y", *y, &err));
+}
+
+/* The weights after some steps. */
+static void train(bool mean, int32_t threads, bool no_fuse, stk_tensor **weights, int *by_columns)
+{
+    stk_error err;
+    stk_device *device = NULL;
+    stk_program *p = NULL;
+    stk_tensor *x = NULL, *y = NULL;
+    stk_graph *g = training_graph(mean);
+    CHECK_OK(stk_device_open("cpu:0", threads, &device, &err));
+    stk_program_options options = stk_program_options_defaults();
+    options.device = device;
+    options.deterministic = true;
+    options.no_fuse = no_fuse;
+    CHECK_OK(stk_program_new(g, &options, &p, &err));
+    for (int i = 0; i < WEIGHTS; i++) {
+        stk_tensor *w = NULL;
+        CHECK_OK(stk_tensor_new(STK_F32, RANKS[i], SHAPES[i], &w, &err));
+        fill(w, (uint32_t)i + 5, 0.1f);
+        CHECK_OK(stk_store_set(stk_program_store(p), NAMES[i], w, &err));
+        stk_tensor_release(w);
+    }
+    feed(p, &x, &y);
+    CHECK_OK(stk_program_run(p, STEPS, &err));
+    *by_columns = 0;
+    for (int64_t k = 0; k < p->nlaunches; k++) *by_columns += p->launches[k].columns > 0;
+    for (int i = 0; i < WEIGHTS; i++)
+        CHECK_OK(stk_store_get(stk_program_store(p), NAMES[i], &weights[i], &err));
+    stk_tensor_release(x);
+    stk_tensor_release(y);
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_device_release(device);
+}
+
+static void release(stk_tensor **weights)
+{
+    for (int i = 0; i < WEIGHTS; i++) stk_tensor_release(weights[i]);
+}
+
+static bool same_bits(stk_tensor **a, stk_tensor **b)
+{
+    bool same = true;
+    for (int i = 0; i < WEIGHTS; i++)
+        same &= !memcmp(a[i]->data, b[i]->data, (size_t)stk_tensor_count(a[i]) * sizeof(float));
+    return same;
+}
+
+static void check_threads(bool mean)
+{
+    stk_tensor *one[WEIGHTS], *more[WEIGHTS];
+    int columns;
+    train(mean, 1, false, one, &columns);
+    CHECK(columns == 0); /* nothing to share out */
+    for (int32_t threads = 2; threads <= 4; threads += 2) {
+        train(mean, threads, false, more, &columns);
+        CHECK(columns >= 6); /* product, bias and relu; gradient of both products, relu', update */
+        CHECK(same_bits(one, more));
+        release(more);
+    }
+    release(one);
+}
+
+TEST(columns_have_the_bits_of_rows)
+{
+    check_threads(true);
+    check_threads(false);
+}
+
+/* Without fusion the update is not contracted either: close, not equal. */
+TEST(groups_agree_with_single_operations)
+{
+    stk_tensor *grouped[WEIGHTS], *single[WEIGHTS];
+    int columns;
+    train(true, 2, false, grouped, &columns);
+    train(true, 2, true, single, &columns);
+    CHECK(columns == 0);
+    for (int i = 0; i < WEIGHTS; i++)
+        for (int64_t k = 0; k < stk_tensor_count(grouped[i]); k++)
+            CHECK_NEAR(((float *)grouped[i]->data)[k], ((float *)single[i]->data)[k], 2e-3);
+    release(grouped);
+    release(single);
+}
+
+TEST_MAIN()
