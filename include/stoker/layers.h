@@ -118,7 +118,8 @@ STK_API stk_param_count stk_model_params(const stk_model *m);
 /* layer NULL: the whole model. Takes effect in graphs that are made afterwards. */
 STK_API STK_MUST_USE stk_status stk_model_set_trainable(stk_model *m, const char *layer,
                                                         bool trainable, stk_error *err);
-/* "float32", "float16", "bfloat16", "float64", "mixed_float16" or "mixed_bfloat16" for all layers whose policy was not given.
+/* "float32", "float16", "bfloat16", "float64", "mixed_float16" or "mixed_bfloat16" for all layers that have the
+ * policy of the model, also in the models inside it.
  * Mixed: variables are float32, what layers compute is half as long. Before stk_model_init. */
 STK_API STK_MUST_USE stk_status stk_model_set_policy(stk_model *m, const char *policy,
                                                      stk_error *err);

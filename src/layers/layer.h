@@ -26,11 +26,15 @@ typedef enum stk_mask_rule {
 
 typedef struct stk_layer_def {
     const char *keras_class; /* "Dense" */
+    const char *module;      /* NULL: keras.layers */
     const char *snake;       /* automatic names, if Keras' rule does not give it; NULL: the rule */
     stk_fields fields;       /* without name, trainable and dtype, which every layer has */
     int32_t min_inputs, max_inputs; /* 0, 0: one; max -1: any number */
     bool list;                      /* Keras passes the inputs as one list: Add()([a, b]) */
-    bool no_build;    /* Keras has it built from the start and writes no build_config */
+    bool operation; /* of keras.ops: no name but in the list of layers, arguments may be numbers */
+    bool no_build;  /* Keras has it built from the start and writes no build_config */
+    const char
+        *build_shapes; /* "query_shape|value_shape": build_config names the arguments; NULL: one */
     bool keeps_dtype; /* inputs are not cast to the compute dtype (embeddings take integers, ...) */
     stk_mask_rule mask;
     /* Optional: after the options were read. Checks what the table cannot. */
@@ -64,9 +68,11 @@ struct stk_layer_call {
     const stk_layer_state *layer;
     const void *config;
     int32_t nx;
-    const stk_val *x;          /* floats are already in the compute dtype */
-    const stk_val *mask;       /* one per input; bool, 0 = none */
-    const char *const *role;   /* one per input: "key" when it was passed by name, else NULL */
+    const stk_val *x;        /* floats are already in the compute dtype */
+    const stk_val *mask;     /* one per input; bool, 0 = none */
+    const char *const *role; /* one per input: "key" when it was passed by name, else NULL */
+    const stk_json
+        *args; /* positional arguments as JSON, when not all are tensors; NULL otherwise */
     const stk_json *arguments; /* those passed by name that are no tensors: an object, or NULL */
     bool training;
     bool trainable;    /* the layer and those around it; a frozen batch norm infers */
@@ -142,6 +148,8 @@ stk_status stk_layer_refuse(const stk_layer_state *layer, stk_error *err, stk_st
 const stk_layer_def *stk_layer_find(const char *keras_class); /* NULL: unknown */
 /* "'Dens' ...; did you mean Dense?" into text. */
 void stk_layer_near_misses(const char *keras_class, char *text, size_t size);
+const stk_layer_def *stk_operation_find(const char *keras_class); /* kinds/operations.c */
+void stk_operation_near_misses(const char *keras_class, char *text, size_t size);
 /* Keras' rule: Conv2D -> conv2d, MaxPooling2D -> max_pooling2d, ReLU -> re_lu. */
 void stk_snake_case(const char *name, char *text, size_t size);
 

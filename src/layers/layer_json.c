@@ -16,7 +16,7 @@ static stk_status read_policy(stk_reader *r, const stk_json *v, stk_layer_state 
             "%s: dtype '%.40s' is not supported; there are float32, float64, float16, bfloat16, "
             "mixed_float16 and mixed_bfloat16",
             r->where, name ? name : "?");
-    layer->own_policy = strcmp(name, "float32") != 0;
+    layer->own_policy = strcmp(name, r->model->policy.name) != 0;
     return STK_OK;
 }
 
@@ -31,8 +31,8 @@ static stk_status read_common(stk_reader *r, const stk_json *config, stk_layer_s
         layer->name = stk_arena_strdup(r->arena, name->text);
         if (!layer->name) return stk_fail_memory(r->err, r->where, (size_t)name->count);
     }
-    return layer->def == &stk_layer_input ? STK_OK
-                                          : read_policy(r, stk_json_get(config, "dtype"), layer);
+    if (layer->def == &stk_layer_input || layer->def->operation) return STK_OK;
+    return read_policy(r, stk_json_get(config, "dtype"), layer);
 }
 
 /* A layer inside of another needs a name for its weights even if nobody gave one. */
@@ -56,10 +56,16 @@ stk_status stk_layer_read(stk_reader *r, const stk_json *json, stk_layer_state *
     const stk_json *config = stk_json_get(json, "config");
     if (!keras_class)
         return stk_fail(r->err, STK_ERR_FORMAT, "%s: a layer without class_name", r->where);
-    const stk_layer_def *def = stk_layer_find(keras_class);
+    const char *module = stk_json_text(stk_json_get(json, "module"), "");
+    bool operation = !strncmp(module, "keras.src.ops", 13) || !strncmp(module, "keras.ops", 9);
+    const stk_layer_def *def =
+        operation ? stk_operation_find(keras_class) : stk_layer_find(keras_class);
     if (!def) {
         char near[128];
-        stk_layer_near_misses(keras_class, near, sizeof near);
+        if (operation)
+            stk_operation_near_misses(keras_class, near, sizeof near);
+        else
+            stk_layer_near_misses(keras_class, near, sizeof near);
         return stk_fail(r->err, STK_ERR_UNSUPPORTED, "%s: there is no layer class '%.64s'.%s",
                         r->where, keras_class, near);
     }
@@ -85,7 +91,8 @@ stk_status stk_layer_read(stk_reader *r, const stk_json *json, stk_layer_state *
 /* The members of a layer's object up to registered_name; the object stays open for what a model adds. */
 void stk_layer_write_open(stk_json_writer *w, const stk_layer_state *layer)
 {
-    stk_class_begin(w, "keras.layers", layer->def->keras_class);
+    const char *module = layer->def->module ? layer->def->module : "keras.layers";
+    stk_class_begin(w, module, layer->def->keras_class);
     if (layer->def == &stk_layer_input) {
         stk_input_config o = *(const stk_input_config *)layer->config;
         o.name = layer->name;
@@ -93,13 +100,15 @@ void stk_layer_write_open(stk_json_writer *w, const stk_layer_state *layer)
     } else {
         stk_json_name(w, "name");
         stk_json_put_text(w, layer->name);
-        stk_json_name(w, "trainable");
-        stk_json_put_bool(w, layer->trainable);
-        stk_json_name(w, "dtype");
-        stk_policy_write(w, layer->policy.name);
+        if (!layer->def->operation) {
+            stk_json_name(w, "trainable");
+            stk_json_put_bool(w, layer->trainable);
+            stk_json_name(w, "dtype");
+            stk_policy_write(w, layer->policy.name);
+        }
         stk_config_write(w, &layer->def->fields, layer->config);
     }
-    stk_class_end(w, NULL);
+    stk_class_end(w, layer->def->operation ? layer->def->keras_class : NULL);
 }
 
 void stk_layer_write(stk_json_writer *w, const stk_layer_state *layer)

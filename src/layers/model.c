@@ -113,7 +113,6 @@ stk_status stk_model_enter(stk_model *m, stk_layer_state *layer, stk_layer *out,
                         stk_model_name(m), layer->name);
     if (!layer->name || !STK_GROW(m->layers, m->nlayers, m->cap_layers))
         return stk_fail_memory(err, "a layer", sizeof *layer);
-    if (!layer->own_policy) layer->policy = m->policy;
     m->layers[m->nlayers++] = layer;
     layer->number = (int32_t)m->nlayers;
     *out = layer->number;
@@ -155,6 +154,17 @@ stk_status stk_model_nest(stk_model *m, stk_model *inner, const char *name, stk_
 
 /* ---- calls ----------------------------------------------------------------------------------------------------------- */
 
+int32_t stk_role_mask(const char *role)
+{
+    static const struct {
+        const char *name;
+        int32_t input;
+    } masks[] = {{"mask", 0}, {"query_mask", 0}, {"value_mask", 1}, {"key_mask", 2}};
+    for (size_t i = 0; role && i < sizeof masks / sizeof *masks; i++)
+        if (!strcmp(masks[i].name, role)) return masks[i].input;
+    return -1;
+}
+
 static stk_status check_inputs(const stk_model *m, const stk_mcall *call, stk_error *err)
 {
     const stk_layer_state *layer = stk_layer_at(m, call->layer);
@@ -163,9 +173,11 @@ static stk_status check_inputs(const stk_model *m, const stk_mcall *call, stk_er
     int32_t high = def->max_inputs < 0 ? STK_LAYER_INPUTS : def->max_inputs ? def->max_inputs : 1;
     if (layer->inner) low = high = (int32_t)layer->inner->ninputs;
     if (def == &stk_layer_input) low = high = 0;
-    if (call->nin < low || call->nin > high)
+    int32_t n = call->nin;
+    for (int32_t i = 0; call->role && i < call->nin; i++) n -= stk_role_mask(call->role[i]) >= 0;
+    if (n < low || n > high || call->nin > STK_LAYER_INPUTS)
         return stk_fail(err, STK_ERR_ARGUMENT, "layer '%s' (%s): takes %d to %d inputs, got %d",
-                        layer->name, def->keras_class, low, high, call->nin);
+                        layer->name, def->keras_class, low, high, n);
     for (int32_t i = 0; i < call->nin; i++)
         if (call->in[i] <= 0 || call->in[i] > m->nsyms)
             return stk_fail(

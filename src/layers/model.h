@@ -22,6 +22,7 @@ typedef struct stk_mcall {
     int32_t nin, nout;
     stk_sym *in, out;          /* outputs are out, out + 1, ... */
     const char **role;         /* per input: the argument it was passed as, or NULL */
+    const stk_json *args;      /* positional ones as JSON when not all are tensors; NULL */
     const stk_json *arguments; /* those that are no tensors; NULL: none */
     bool used;                 /* outputs of the model depend on it */
 } stk_mcall;
@@ -32,7 +33,7 @@ typedef struct stk_mweight {
     int32_t layer;    /* number of the model's layer it belongs to */
     stk_dtype dtype;
     stk_shape shape;
-    bool fixed;
+    bool fixed, typed; /* typed: the dtype does not follow the policy */
     const stk_object *initializer, *regularizer, *constraint;
     /* It is trained if all of these are: the layer, the layers inside it that lead to the weight. */
     int32_t depth;
@@ -93,6 +94,10 @@ stk_status stk_model_order(stk_model *m, stk_error *err); /* order.c */
 bool stk_weight_trainable(const stk_model *m, const stk_mweight *w);
 /* "(None, 28, 28)" */
 char *stk_sym_text(const stk_msym *s, char *text, size_t size);
+
+/* Masks of Keras that are passed by name belong to an input: "mask", "query_mask" to the first, "value_mask" to the second,
+ * "key_mask" to the third. -1: the role is no mask. */
+int32_t stk_role_mask(const char *role);
 
 /* ---- model_call.c --------------------------------------------------------------------------------------------------- */
 /* Finds out the outputs of a call on trial graphs, and declares the layer's weights. */

@@ -52,6 +52,7 @@ static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, c
                      .dtype = wish->typed ? wish->dtype : c->layer->policy.variable,
                      .shape = {.rank = rank},
                      .fixed = wish->fixed,
+                     .typed = wish->typed,
                      .initializer = wish->initializer ? wish->initializer : &stk_zeros,
                      .regularizer = wish->regularizer,
                      .constraint = wish->constraint};
@@ -245,24 +246,22 @@ static void name_mistake(stk_layer_call *c)
                 c->layer->def->keras_class, c->frame->trial >= 0 ? "" : types);
 }
 
-/* The arguments that every layer of Keras has: mask=tensor stands for the mask of the input, training=True for that of the
- * call. */
-static void take_call_arguments(stk_layer_call *c, stk_val *x, stk_val *masks, const char **roles)
+/* A mask that was passed by name stands for the mask of its input. (training=False is written for every
+ * dropout of a functional model and means nothing: whoever runs the model decides.) */
+static void take_call_arguments(stk_layer_call *c, const stk_val *given, stk_val *x, stk_val *masks,
+                                const char **roles)
 {
     int32_t n = 0;
-    stk_val mask = 0;
-    const stk_json *training = stk_json_get(c->arguments, "training");
-    if (training && training->kind == STK_JSON_BOOL) c->training = training->truth;
     for (int32_t i = 0; i < c->nx; i++) {
-        if (c->role[i] && !strcmp(c->role[i], "mask")) {
-            mask = x[i];
-            continue;
-        }
+        if (stk_role_mask(c->role[i]) >= 0) continue;
         x[n] = x[i];
         masks[n] = c->mask[i];
         roles[n++] = c->role[i];
     }
-    if (mask && n) masks[0] = mask;
+    for (int32_t i = 0; i < c->nx; i++) {
+        int32_t of = stk_role_mask(c->role[i]);
+        if (of >= 0 && of < n) masks[of] = given[i];
+    }
     c->nx = n;
     c->mask = masks;
     c->role = roles;
@@ -292,7 +291,7 @@ static void run_layer(stk_layer_call *c)
     c->frame->depth++;
     prepare_inputs(c, x);
     c->x = x;
-    take_call_arguments(c, x, masks, roles);
+    take_call_arguments(c, given, x, masks, roles);
     if (c->layer->inner)
         stk_c_model(c, c->layer->inner);
     else
@@ -381,6 +380,7 @@ static void run_calls(stk_frame *f, stk_layer_call *parent, const stk_model *m, 
                             .x = in,
                             .mask = inmask,
                             .role = call->role ? (const char *const *)call->role : no_roles,
+                            .args = call->args,
                             .arguments = call->arguments,
                             .y = out,
                             .ymask = outmask,
@@ -490,6 +490,7 @@ static void run_trial(stk_model *m, const stk_mcall *call, int32_t trial, stk_gr
     c->x = x;
     c->mask = no_masks;
     c->role = call->role ? (const char *const *)call->role : no_roles;
+    c->args = call->args;
     c->arguments = call->arguments;
     c->frame = &f;
     c->path = path;

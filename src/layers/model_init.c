@@ -95,6 +95,20 @@ stk_status stk_model_set_weights(const stk_model *m, stk_store *store, int32_t n
     return STK_OK;
 }
 
+/* A layer that had the model's policy gets the new one, and so do the layers that are parts of it. */
+static void change_policy(stk_layer_state *layer, const stk_policy *wanted)
+{
+    const stk_fields *fields = &layer->def->fields;
+    if (!layer->own_policy) layer->policy = *wanted;
+    for (int32_t i = 0; layer->config && i < fields->count; i++) {
+        char *at = (char *)layer->config + fields->rows[i].offset;
+        stk_layer_state *part = NULL;
+        if (fields->rows[i].kind == STK_FIELD_LAYER) part = *(stk_layer_state **)at;
+        if (fields->rows[i].kind == STK_FIELD_ACTIVATION) part = ((stk_activation *)at)->layer;
+        if (part) change_policy(part, wanted);
+    }
+}
+
 /* The dtypes of everything change with the policy, so all calls are tried again. */
 stk_status stk_model_set_policy(stk_model *m, const char *policy, stk_error *err)
 {
@@ -107,11 +121,12 @@ stk_status stk_model_set_policy(stk_model *m, const char *policy, stk_error *err
             "mixed_float16 and mixed_bfloat16",
             policy ? policy : "NULL");
     m->policy = wanted;
-    for (int64_t i = 0; i < m->nlayers; i++)
-        if (!m->layers[i]->own_policy) m->layers[i]->policy = wanted;
+    for (int64_t i = 0; i < m->nlayers; i++) {
+        if (m->layers[i]->inner) STK_TRY(stk_model_set_policy(m->layers[i]->inner, policy, err));
+        change_policy(m->layers[i], &wanted);
+    }
     for (int64_t i = 0; i < m->nweights; i++)
-        if (!m->weights[i].chain[0]->own_policy && stk_dtype_is_float(m->weights[i].dtype))
-            m->weights[i].dtype = wanted.variable;
+        if (!m->weights[i].typed) m->weights[i].dtype = m->weights[i].chain[0]->policy.variable;
     for (int64_t k = 0; k < m->ncalls; k++) {
         stk_mcall *call = &m->calls[k];
         stk_msym made[STK_LAYER_OUTPUTS];

@@ -176,7 +176,7 @@ static stk_status take_tensors(source *s, const char *where, const stk_json *v, 
 }
 
 static stk_status read_inbound(source *s, const char *where, const stk_json *node, inbound *to,
-                               const stk_json **arguments)
+                               bool operation, stk_mcall *call)
 {
     bool plain = false;
     const stk_json *args = stk_json_get(node, "args"), *kwargs = stk_json_get(node, "kwargs");
@@ -185,14 +185,16 @@ static stk_status read_inbound(source *s, const char *where, const stk_json *nod
                         "layer '%.64s': an inbound node without args; write the model with Keras 3",
                         where);
     STK_TRY(take_tensors(s, where, args, NULL, to, &plain));
-    if (plain)
+    if (plain && operation)
+        call->args = args;
+    else if (plain)
         return stk_fail(s->err, STK_ERR_UNSUPPORTED,
                         "layer '%.64s': an argument that is no tensor must be passed by name",
                         where);
     for (int64_t i = 0; kwargs && kwargs->kind == STK_JSON_OBJECT && i < kwargs->count; i++) {
-        bool other = false;
+        bool other = kwargs->items[i].kind == STK_JSON_NULL;
         STK_TRY(take_tensors(s, where, &kwargs->items[i], kwargs->items[i].name, to, &other));
-        if (other) *arguments = kwargs;
+        if (other) call->arguments = kwargs;
     }
     return STK_OK;
 }
@@ -203,7 +205,8 @@ static stk_status read_call(source *s, int32_t layer, const stk_json *node, bool
     inbound from = {.n = 0};
     stk_sym y = 0;
     stk_mcall call = {.layer = layer, .in = from.in, .role = from.role};
-    STK_TRY(read_inbound(s, stk_layer_at(s->model, layer)->name, node, &from, &call.arguments));
+    const stk_layer_state *state = stk_layer_at(s->model, layer);
+    STK_TRY(read_inbound(s, state->name, node, &from, state->def->operation, &call));
     *made = !from.waits;
     if (from.waits) return STK_OK;
     call.nin = from.n;

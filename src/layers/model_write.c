@@ -1,6 +1,7 @@
 /* Models as Keras 3 writes them (model_read.c draws the form), and copies made that way. */
 #include "layers/model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void put_shape(stk_json_writer *w, const stk_msym *s)
@@ -76,7 +77,8 @@ static void put_named(stk_json_writer *w, const stk_model *m, const stk_mcall *c
 static void put_kwargs(stk_json_writer *w, const stk_model *m, const stk_mcall *call)
 {
     stk_json_begin_object(w);
-    if (stk_layer_at(m, call->layer)->inner && !has_tensor(call, "mask")) {
+    if (stk_layer_at(m, call->layer)->inner && !has_tensor(call, "mask") &&
+        !stk_json_get(call->arguments, "mask")) {
         stk_json_name(w, "mask"); /* Keras always passes it to models */
         stk_json_put_null(w);
     }
@@ -96,16 +98,37 @@ static void put_kwargs(stk_json_writer *w, const stk_model *m, const stk_mcall *
     stk_json_end_object(w);
 }
 
+/* Arguments of an operation: tensors in the order of the inputs, everything else as it was read. */
+static void put_mixed(stk_json_writer *w, const stk_model *m, const stk_mcall *call,
+                      const stk_json *v, int32_t *next)
+{
+    const char *keras_class = stk_json_text(stk_json_get(v, "class_name"), "");
+    if (v->kind == STK_JSON_ARRAY) {
+        stk_json_begin_array(w);
+        for (int64_t i = 0; i < v->count; i++) put_mixed(w, m, call, &v->items[i], next);
+        stk_json_end_array(w);
+    } else if (!strcmp(keras_class, "__keras_tensor__") && *next < call->nin) {
+        put_tensor(w, m, call->in[(*next)++]);
+    } else {
+        stk_json_put_tree(w, v);
+    }
+}
+
 static void put_node(stk_json_writer *w, const stk_model *m, const stk_mcall *call, bool list)
 {
     stk_json_begin_object(w);
     stk_json_name(w, "args");
-    stk_json_begin_array(w);
-    if (list) stk_json_begin_array(w);
-    for (int32_t i = 0; i < call->nin; i++)
-        if (!role_of(call, i)) put_tensor(w, m, call->in[i]);
-    if (list) stk_json_end_array(w);
-    stk_json_end_array(w);
+    if (call->args) {
+        int32_t next = 0;
+        put_mixed(w, m, call, call->args, &next);
+    } else {
+        stk_json_begin_array(w);
+        if (list) stk_json_begin_array(w);
+        for (int32_t i = 0; i < call->nin; i++)
+            if (!role_of(call, i)) put_tensor(w, m, call->in[i]);
+        if (list) stk_json_end_array(w);
+        stk_json_end_array(w);
+    }
     stk_json_name(w, "kwargs");
     put_kwargs(w, m, call);
     stk_json_end_object(w);
@@ -122,17 +145,35 @@ static const stk_mcall *first_call(const stk_model *m, int32_t layer)
     return NULL;
 }
 
-/* What Keras builds the layer with before it loads weights: the shape of the input, or a list of shapes. */
+/* What Keras builds the layer with before it loads weights: the shape of the input, a list of shapes, or one shape for each
+ * argument by its name. */
 static void put_build_config(stk_json_writer *w, const stk_model *m, const stk_mcall *call,
                              bool list)
 {
-    if (!call || !call->nin || (call->nin > 1 && !list)) return;
+    const char *names = call ? stk_layer_at(m, call->layer)->def->build_shapes : NULL;
+    int32_t n = 0;
+    for (int32_t i = 0; call && i < call->nin; i++) n += !role_of(call, i);
+    if (!n || (n > 1 && !list && !names)) return;
     stk_json_name(w, "build_config");
     stk_json_begin_object(w);
-    stk_json_name(w, "input_shape");
+    stk_json_name(w, names ? "shapes_dict" : "input_shape");
+    if (names) stk_json_begin_object(w);
     if (list) stk_json_begin_array(w);
-    for (int32_t i = 0; i < call->nin; i++) put_shape(w, stk_sym_at(m, call->in[i]));
+    for (int32_t i = 0; i < call->nin; i++) {
+        char name[64];
+        if (role_of(call, i) && (!names || stk_role_mask(role_of(call, i)) >= 0)) continue;
+        if (names) {
+            size_t length = strcspn(names, "|");
+            snprintf(name, sizeof name, "%.*s", (int)length, names);
+            names += length + (names[length] == '|');
+            if (role_of(call, i)) snprintf(name, sizeof name, "%.50s_shape", role_of(call, i));
+            if (!name[0] || !strcmp(name, "attention_mask_shape")) continue;
+            stk_json_name(w, name);
+        }
+        put_shape(w, stk_sym_at(m, call->in[i]));
+    }
     if (list) stk_json_end_array(w);
+    if (call && stk_layer_at(m, call->layer)->def->build_shapes) stk_json_end_object(w);
     stk_json_end_object(w);
 }
 
@@ -140,6 +181,9 @@ static void put_layer(stk_json_writer *w, const stk_model *m, int32_t number)
 {
     const stk_layer_state *layer = stk_layer_at(m, number);
     bool list = layer->def->list || (layer->inner && layer->inner->ninputs > 1);
+    if (layer->def->operation)
+        list = !strcmp(layer->def->keras_class, "Concatenate") ||
+               !strcmp(layer->def->keras_class, "Stack");
     if (layer->inner) {
         put_model_open(w, layer->inner, layer->name);
     } else {
