@@ -119,5 +119,180 @@ def make_optim():
     save("optim.npz", cases, arrays)
 
 
+def loss_cases(rng):
+    """(text, loss, true, predictions, weights or None, what makes the predictions: None, "softmax" or "sigmoid")"""
+    L = keras.losses
+    n, c, t = 6, 4, 5
+    real = rng.normal(size=(n, c)).astype(np.float32)
+    pred = rng.normal(size=(n, c)).astype(np.float32)
+    weight = rng.uniform(0, 2, size=n).astype(np.float32)
+    weight[2] = 0
+    share = rng.dirichlet(np.ones(c), size=n).astype(np.float32)
+    probability = rng.uniform(0.02, 0.98, size=(n, c)).astype(np.float32)
+    binary = rng.integers(0, 2, size=(n, c)).astype(np.float32)
+    sign = (2 * binary - 1).astype(np.float32)
+    hot = np.eye(c, dtype=np.float32)[rng.integers(0, c, size=n)]
+    label = rng.integers(0, c, size=n).astype(np.int32)
+    sequence = rng.normal(size=(n, t, c)).astype(np.float32)
+    sequence_label = rng.integers(0, c, size=(n, t)).astype(np.int32)
+    ignored = sequence_label.copy()
+    ignored[0, :2] = 3
+    column = rng.normal(size=(n, 1)).astype(np.float32)
+    vector = rng.normal(size=n).astype(np.float32)
+    extreme = (30 * pred).astype(np.float32)
+    rows = [
+        ("mse", L.MeanSquaredError(), real, pred, None, None),
+        ("mse", L.MeanSquaredError(), real, pred, weight, None),
+        ("mse", L.MeanSquaredError(), vector, column, weight, None),
+        ("mse:reduction=sum", L.MeanSquaredError(reduction="sum"), real, pred, weight, None),
+        ("mse:reduction=mean_with_sample_weight", L.MeanSquaredError(reduction="mean_with_sample_weight"),
+         real, pred, weight, None),
+        ("mse", L.MeanSquaredError(), np.roll(sequence, 1, 0), sequence, None, None),
+        ("mean_absolute_error", L.MeanAbsoluteError(), real, pred, weight, None),
+        ("mape", L.MeanAbsolutePercentageError(), real, pred, None, None),
+        ("msle", L.MeanSquaredLogarithmicError(), real, pred, None, None),
+        ("huber", L.Huber(), real, pred, None, None),
+        ("huber:delta=0.3", L.Huber(delta=0.3), real, pred, weight, None),
+        ("log_cosh", L.LogCosh(), real, pred, None, None),
+        ("hinge", L.Hinge(), binary, pred, None, None),
+        ("hinge", L.Hinge(), sign, pred, weight, None),
+        ("squared_hinge", L.SquaredHinge(), binary, pred, None, None),
+        ("categorical_hinge", L.CategoricalHinge(), hot, pred, None, None),
+        ("kl_divergence", L.KLDivergence(), share, probability, None, None),
+        ("poisson", L.Poisson(), np.abs(real), probability, None, None),
+        ("cosine_similarity", L.CosineSimilarity(), real, pred, weight, None),
+        ("binary_crossentropy", L.BinaryCrossentropy(), binary, probability, None, None),
+        ("binary_crossentropy:from_logits=true", L.BinaryCrossentropy(from_logits=True), binary, pred, weight, None),
+        ("binary_crossentropy:label_smoothing=0.1", L.BinaryCrossentropy(label_smoothing=0.1), binary, pred, None,
+         "sigmoid"),
+        ("binary_crossentropy", L.BinaryCrossentropy(), binary, extreme, None, "sigmoid"),
+        ("categorical_crossentropy", L.CategoricalCrossentropy(), hot, probability, None, None),
+        ("categorical_crossentropy", L.CategoricalCrossentropy(), hot, pred, weight, "softmax"),
+        ("categorical_crossentropy", L.CategoricalCrossentropy(), hot, extreme, None, "softmax"),
+        ("categorical_crossentropy:from_logits=true,label_smoothing=0.2",
+         L.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2), hot, pred, None, None),
+        ("sparse_categorical_crossentropy", L.SparseCategoricalCrossentropy(), label, probability, None, None),
+        ("sparse_categorical_crossentropy", L.SparseCategoricalCrossentropy(), label, pred, weight, "softmax"),
+        ("sparse_categorical_crossentropy", L.SparseCategoricalCrossentropy(), label[:, None], extreme, None,
+         "softmax"),
+        ("sparse_categorical_crossentropy:from_logits=true", L.SparseCategoricalCrossentropy(from_logits=True),
+         sequence_label, sequence, None, None),
+        ("sparse_categorical_crossentropy:from_logits=true,ignore_class=3",
+         L.SparseCategoricalCrossentropy(from_logits=True, ignore_class=3), ignored, sequence, None, None),
+        ("binary_focal_crossentropy", L.BinaryFocalCrossentropy(), binary, probability, None, None),
+        ("binary_focal_crossentropy:from_logits=true,apply_class_balancing=true,gamma=1.5,alpha=0.4",
+         L.BinaryFocalCrossentropy(from_logits=True, apply_class_balancing=True, gamma=1.5, alpha=0.4), binary, pred,
+         weight, None),
+        ("categorical_focal_crossentropy", L.CategoricalFocalCrossentropy(), hot, probability, None, None),
+        ("categorical_focal_crossentropy:from_logits=true,label_smoothing=0.1",
+         L.CategoricalFocalCrossentropy(from_logits=True, label_smoothing=0.1), hot, pred, None, None),
+    ]
+    return rows
+
+
+def make_losses():
+    arrays, cases = {}, []
+    for i, (text, loss, true, pred, weight, maker) in enumerate(loss_cases(np.random.default_rng(5))):
+        made = {None: lambda x: x, "softmax": keras.activations.softmax, "sigmoid": keras.activations.sigmoid}[maker]
+        x = tf.Variable(pred)
+        with tf.GradientTape() as tape:
+            value = loss(true, made(x), sample_weight=weight)
+        arrays |= {f"true_{i}": true, f"pred_{i}": pred, f"mean_{i}": np.float32(value),
+                   f"grad_{i}": tape.gradient(value, x).numpy()}
+        if weight is not None:
+            arrays[f"weight_{i}"] = weight
+        cases.append({"text": text, "json": keras.losses.serialize(loss), "maker": maker or ""})
+    save("losses.npz", cases, arrays)
+
+
+def metric_cases(rng):
+    """(text, metric, true [batches, ...], predictions, weights or None)"""
+    M = keras.metrics
+    b, n, c = 3, 7, 5
+    pred = rng.dirichlet(np.ones(c), size=(b, n)).astype(np.float32)
+    label = rng.integers(0, c, size=(b, n)).astype(np.int32)
+    hot = np.eye(c, dtype=np.float32)[label]
+    weight = rng.uniform(0, 2, size=(b, n)).astype(np.float32)
+    weight[0, 1] = 0
+    score = rng.uniform(0, 1, size=(b, n, 1)).astype(np.float32)
+    yes = rng.integers(0, 2, size=(b, n, 1)).astype(np.float32)
+    flat = yes[..., 0]
+    real = rng.normal(size=(b, n, 3)).astype(np.float32)
+    guess = (real + 0.3 * rng.normal(size=(b, n, 3))).astype(np.float32)
+    many = rng.uniform(0, 1, size=(b, n, c)).astype(np.float32)
+    labels = rng.integers(0, 2, size=(b, n, c)).astype(np.float32)
+    sequence = rng.dirichlet(np.ones(c), size=(b, n, 4)).astype(np.float32)
+    steps = rng.integers(0, c, size=(b, n, 4)).astype(np.int32)
+    found = rng.integers(0, 3, size=(b, n)).astype(np.int32)  # classes 3 and 4 never occur
+    here = rng.integers(0, 3, size=(b, n)).astype(np.int32)
+    tied = np.round(pred * 4).astype(np.float32)
+    never = np.zeros_like(yes)
+    return [
+        ("binary_accuracy", M.BinaryAccuracy(), yes, score, None),
+        ("binary_accuracy:threshold=0.7", M.BinaryAccuracy(threshold=0.7), flat, score, weight),
+        ("accuracy", M.BinaryAccuracy(), yes, score, None),
+        ("accuracy", M.CategoricalAccuracy(), hot, pred, weight),
+        ("accuracy", M.SparseCategoricalAccuracy(), label, pred, None),
+        ("acc", M.SparseCategoricalAccuracy(), label[..., None], pred, None),
+        ("accuracy", M.SparseCategoricalAccuracy(), steps, sequence, weight),
+        ("categorical_accuracy", M.CategoricalAccuracy(), hot, pred, None),
+        ("sparse_categorical_accuracy", M.SparseCategoricalAccuracy(), label, pred, weight),
+        ("top_k_categorical_accuracy:k=2", M.TopKCategoricalAccuracy(k=2), hot, pred, weight),
+        ("sparse_top_k_categorical_accuracy:k=3", M.SparseTopKCategoricalAccuracy(k=3), label, tied, None),
+        ("precision", M.Precision(), yes, score, None),
+        ("precision:thresholds=0.3", M.Precision(thresholds=0.3), yes, score, weight),
+        ("precision", M.Precision(), never, never, None),
+        ("recall", M.Recall(), yes, score, weight),
+        ("recall:class_id=2", M.Recall(class_id=2), labels, many, None),
+        ("precision:top_k=2", M.Precision(top_k=2), labels, many, None),
+        ("recall:top_k=3,thresholds=0.4", M.Recall(top_k=3, thresholds=0.4), labels, many, weight),
+        ("true_positives", M.TruePositives(), yes, score, None),
+        ("true_negatives", M.TrueNegatives(), yes, score, weight),
+        ("false_positives", M.FalsePositives(), yes, score, None),
+        ("false_negatives", M.FalseNegatives(), yes, score, None),
+        ("f1_score", M.F1Score(), hot, pred, None),
+        ("f1_score:average=macro", M.F1Score(average="macro"), hot, pred, weight),
+        ("f1_score:average=micro,threshold=0.5", M.F1Score(average="micro", threshold=0.5), labels, many, None),
+        ("fbeta_score:average=weighted,beta=2,threshold=0.4",
+         M.FBetaScore(average="weighted", beta=2.0, threshold=0.4), labels, many, None),
+        ("auc", M.AUC(), yes, score, None),
+        ("auc:num_thresholds=50", M.AUC(num_thresholds=50), yes, score, weight),
+        ("auc:curve=PR", M.AUC(curve="PR"), yes, score, weight),
+        ("auc:curve=PR,summation_method=majoring", M.AUC(curve="PR", summation_method="majoring"), yes, score, None),
+        ("auc:summation_method=minoring,from_logits=true", M.AUC(summation_method="minoring", from_logits=True), yes,
+         (8 * score - 4).astype(np.float32), None),
+        ("auc", M.AUC(), never, score, None),
+        ("mean_io_u:num_classes=5", M.MeanIoU(num_classes=5), found, here, None),
+        ("mean_io_u:num_classes=5,sparse_y_pred=false", M.MeanIoU(num_classes=5, sparse_y_pred=False), label, pred,
+         np.round(weight)),  # Keras would cut fractions off here
+        ("mean_io_u:num_classes=5,sparse_y_true=false,sparse_y_pred=false,ignore_class=1",
+         M.MeanIoU(num_classes=5, sparse_y_true=False, sparse_y_pred=False, ignore_class=1), hot, pred, None),
+        ("mae", M.MeanAbsoluteError(), real, guess, weight),
+        ("mse", M.MeanSquaredError(), real, guess, None),
+        ("root_mean_squared_error", M.RootMeanSquaredError(), real, guess, weight),
+        ("cosine_similarity", M.CosineSimilarity(), real, guess, None),
+        ("sparse_categorical_crossentropy", M.SparseCategoricalCrossentropy(), label, pred, weight),
+        ("kl_divergence", M.KLDivergence(), pred, np.roll(pred, 1, 1), None),
+        ("poisson", M.Poisson(), np.abs(real), np.abs(guess), None),
+        ("hinge", M.Hinge(), yes, score, None),
+    ]
+
+
+def make_metrics():
+    arrays, cases = {}, []
+    for i, (text, metric, true, pred, weight) in enumerate(metric_cases(np.random.default_rng(17))):
+        results = []
+        for k in range(len(true)):
+            metric.update_state(true[k], pred[k], sample_weight=None if weight is None else weight[k])
+            results.append(np.asarray(metric.result(), np.float32))
+        arrays |= {f"true_{i}": true, f"pred_{i}": pred, f"result_{i}": np.stack(results)}
+        if weight is not None:
+            arrays[f"weight_{i}"] = weight
+        cases.append({"text": text, "json": keras.metrics.serialize(metric)})
+    save("metrics.npz", cases, arrays)
+
+
 if __name__ == "__main__":
     make_optim()
+    make_losses()
+    make_metrics()

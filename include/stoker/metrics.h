@@ -36,9 +36,9 @@ typedef enum stk_metric_kind {
 
 typedef struct stk_metric {
     stk_metric_kind kind;
-    char name[64]; /* shown in logs: as it was written, without options */
-    double threshold, thresholds, beta;
-    int64_t k, class_id, num_thresholds, num_classes, ignore_class; /* INT64_MIN: none */
+    char name[64];                      /* shown in logs: as it was written, without options */
+    double threshold, thresholds, beta; /* < 0: none */
+    int64_t k, top_k, class_id, num_thresholds, num_classes, ignore_class; /* INT64_MIN: none */
     int64_t average;          /* 0 none, 1 micro, 2 macro, 3 weighted */
     int64_t curve;            /* 0 ROC, 1 PR */
     int64_t summation_method; /* 0 interpolation, 1 minoring, 2 majoring */

@@ -37,9 +37,11 @@ void stk_class_defaults(const stk_class_reader *r, int32_t kind, void *out)
     (void)!stk_options_text(&o, r->defaults(kind), out, NULL); /* a test reads all rows */
 }
 
-static stk_status read_config(const stk_options *o, const stk_json *config, void *out,
-                              stk_error *err)
+static stk_status read_config(const stk_class_reader *r, const stk_options *o,
+                              const stk_json *config, void *out, stk_error *err)
 {
+    const char *name = stk_json_text(stk_json_get(config, "name"), NULL);
+    if (name && r->name_size > strlen(name)) strcpy((char *)out + r->name, name);
     for (int64_t i = 0; config && i < config->count; i++) {
         const stk_json *item = &config->items[i];
         bool last_axis = !strcmp(item->name, "axis") && stk_json_int(item, 0) == -1;
@@ -68,7 +70,8 @@ static stk_status read_json(const stk_class_reader *r, const stk_json *json, voi
     if (kind < 0) return STK_ERR_ARGUMENT;
     stk_class_defaults(r, kind, out);
     stk_options o = options_of(r, kind, takes, what);
-    return config && config->kind == STK_JSON_OBJECT ? read_config(&o, config, out, err) : STK_OK;
+    return config && config->kind == STK_JSON_OBJECT ? read_config(r, &o, config, out, err)
+                                                     : STK_OK;
 }
 
 stk_status stk_class_parse(const stk_class_reader *r, const char *text, void *out, stk_error *err)

@@ -53,8 +53,12 @@ static void start(int32_t kind, void *out)
 }
 
 static const stk_names names = {"loss", STK_LOSS_COUNT, name_of};
-static const stk_class_reader reader = {
-    &names, rows, (int32_t)(sizeof rows / sizeof *rows), defaults_of, "reduction", start};
+static const stk_class_reader reader = {.names = &names,
+                                        .rows = rows,
+                                        .count = (int32_t)(sizeof rows / sizeof *rows),
+                                        .defaults = defaults_of,
+                                        .always = "reduction",
+                                        .start = start};
 
 const char *stk_loss_name(stk_loss_kind kind)
 {

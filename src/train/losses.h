@@ -23,6 +23,7 @@ typedef struct stk_class_reader {
     const char *(*defaults)(int32_t kind); /* "a=1,b=2": also says which rows a kind has */
     const char *always;                    /* rows that all kinds have, split by spaces */
     void (*start)(int32_t kind, void *out);
+    size_t name, name_size; /* char array that takes the config's name; size 0: none */
 } stk_class_reader;
 /* "name:a=1", or an object with class_name and config, or (config NULL) the name alone. */
 stk_status stk_class_parse(const stk_class_reader *r, const char *text, void *out, stk_error *err);

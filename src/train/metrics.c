@@ -21,9 +21,10 @@ static const struct {
     STK_OPTION(stk_metric, member, NULL, kind, low, high, none)
 static const stk_option rows[] = {
     ROW(threshold, REAL, 0, 1, -1),
-    ROW(thresholds, REAL, 0, 1, 0.5),
+    ROW(thresholds, REAL, 0, 1, -1),
     ROW(beta, REAL, 0, 1e15, NAN),
     ROW(k, INT, 1, 1e15, NAN),
+    ROW(top_k, INT, 1, 1e15, NONE),
     ROW(class_id, INT, 0, 1e15, NONE),
     ROW(num_thresholds, INT, 2, 1e6, NAN),
     ROW(num_classes, INT, 0, 1e5, NAN),
@@ -53,15 +54,23 @@ static void start(int32_t kind, void *out)
     stk_metric *m = out;
     *m = (stk_metric){.kind = (stk_metric_kind)kind,
                       .class_id = INT64_MIN,
+                      .top_k = INT64_MIN,
                       .ignore_class = INT64_MIN,
                       .threshold = -1,
+                      .thresholds = -1,
                       .beta = 1};
     snprintf(m->name, sizeof m->name, "%s", kinds[kind].name);
 }
 
 static const stk_names names = {"metric", STK_METRIC_COUNT, name_of};
-static const stk_class_reader reader = {&names,      rows, (int32_t)(sizeof rows / sizeof *rows),
-                                        defaults_of, "",   start};
+static const stk_class_reader reader = {.names = &names,
+                                        .rows = rows,
+                                        .count = (int32_t)(sizeof rows / sizeof *rows),
+                                        .defaults = defaults_of,
+                                        .always = "",
+                                        .start = start,
+                                        .name = offsetof(stk_metric, name),
+                                        .name_size = sizeof((stk_metric *)0)->name};
 
 stk_metric stk_metric_defaults(stk_metric_kind kind)
 {
@@ -224,11 +233,30 @@ static void sparse_top_k_categorical_accuracy(work *w) { top_k(w, labels_of(w));
 typedef struct binary {
     stk_val t, p, weights;
 } binary;
+static const double LOWEST = -1e10; /* below every prediction */
+
+/* Predictions that are not among the k largest of their row become LOWEST. */
+static stk_val only_top(work *w, stk_val p)
+{
+    stk_graph *g = w->g;
+    stk_val at = 0;
+    const int32_t list = -2;
+    stk_g_top_k(g, p, w->m->top_k, -1, &at);
+    if (!stk_graph_ok(g)) return 0;
+    stk_val hot = stk_g_one_hot(g, at, stk_g_dim(g, p, -1), -1, STK_F32, 1, 0);
+    stk_val in = stk_g_gt(g, stk_g_sum(g, hot, 1, &list, false), NUMBER(0));
+    return stk_g_select(g, in, p, NUMBER(LOWEST));
+}
+static double threshold_of(const stk_metric *m)
+{
+    return m->thresholds >= 0 ? m->thresholds : m->top_k != INT64_MIN ? LOWEST : 0.5;
+}
 static binary binary_of(work *w)
 {
     stk_graph *g = w->g;
     binary b = {stk_g_cast(g, w->t, STK_F32), stk_g_cast(g, w->p, STK_F32), 0};
     stk_same_rank(g, &b.t, &b.p);
+    if (w->m->top_k != INT64_MIN) b.p = only_top(w, b.p);
     if (w->m->class_id != INT64_MIN) {
         b.t = stk_g_slice_axis(g, b.t, -1, w->m->class_id, 1);
         b.p = stk_g_slice_axis(g, b.p, -1, w->m->class_id, 1);
@@ -246,7 +274,7 @@ static void add_counts(work *w, bool tp, bool fp, bool fn, bool tn)
 {
     stk_graph *g = w->g;
     binary b = binary_of(w);
-    stk_val one = NUMBER(1), said = as_number(g, stk_g_gt(g, b.p, NUMBER(w->m->thresholds)));
+    stk_val one = NUMBER(1), said = as_number(g, stk_g_gt(g, b.p, NUMBER(threshold_of(w->m))));
     stk_val not_said = stk_g_sub(g, one, said), not_true = stk_g_sub(g, one, b.t);
     if (tp) add_sum(w, "true_positives", stk_g_mul(g, said, b.t), b.weights);
     if (fp) add_sum(w, "false_positives", stk_g_mul(g, said, not_true), b.weights);
