@@ -355,6 +355,27 @@ stk_status stk_npy_parse(const char *name, const void *data, size_t size, stk_te
     return stk_npy_read(&b.source, out, err);
 }
 
+stk_status stk_npy_view(const char *name, const void *data, size_t size,
+                        void (*release)(void *owner), void *owner, stk_tensor **out, stk_error *err)
+{
+    bytes_source b = {{read_bytes, size, name}, stk_bytes_of(name, data, size), 0};
+    header h;
+    *out = NULL;
+    STK_TRY(read_header(&b.source, &h, err));
+    const char *at = (const char *)data + b.at;
+    stk_shape shape = {.rank = h.rank};
+    memcpy(shape.dim, h.shape, sizeof shape.dim);
+    bool plain = h.dtype != STK_STRING && h.dtype != STK_BOOL && !h.swapped &&
+                 !(h.fortran && h.rank > 1) && (uintptr_t)at % (size_t)h.item == 0;
+    if (plain && stk_shape_check(name, h.rank, h.shape, h.item, NULL) == STK_OK &&
+        (uint64_t)(stk_shape_count(&shape) * h.item) <= b.source.left)
+        return stk_tensor_wrap(h.dtype, h.rank, h.shape, NULL, (void *)(uintptr_t)at, release,
+                               owner, out, err);
+    STK_TRY(stk_npy_parse(name, data, size, out, err)); /* which also says what is wrong */
+    release(owner);
+    return STK_OK;
+}
+
 stk_status stk_npy_load(const char *path, stk_tensor **out, stk_error *err)
 {
     if (!path || !out)

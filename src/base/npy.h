@@ -25,6 +25,13 @@ STK_MUST_USE stk_status stk_npy_read(stk_npy_source *source, stk_tensor **out, s
 STK_MUST_USE stk_status stk_npy_parse(const char *name, const void *data, size_t size,
                                       stk_tensor **out, stk_error *err); /* from memory */
 
+/* A file that lies in memory which stays: a tensor that points into it, where the elements can be used as they are
+ * (own byte order, rows first, aligned, no strings or bools); release(owner) runs when it is gone. Otherwise a copy,
+ * and release(owner) runs at once. On failure the caller keeps owner. */
+STK_MUST_USE stk_status stk_npy_view(const char *name, const void *data, size_t size,
+                                     void (*release)(void *owner), void *owner, stk_tensor **out,
+                                     stk_error *err);
+
 /* What a file of this tensor consists of. Strings are laid out anew, everything else is the
  * tensor's own memory (dense is a handle on it or on a copy). */
 typedef struct stk_npy_image {

@@ -41,6 +41,12 @@ stk_status stk_example_locate(const stk_example_parser *parser, const void *reco
 stk_status stk_example_raw(const stk_example_parser *parser, int32_t index,
                            const stk_feature_place *place, const void **data, stk_error *err);
 
+/* A new tensor for one feature; and the values of a FIXED one (no string) straight into memory. */
+stk_status stk_example_make(const stk_example_parser *parser, int32_t index,
+                            const stk_feature_place *place, stk_tensor **out, stk_error *err);
+stk_status stk_example_read(const stk_example_parser *parser, int32_t index,
+                            const stk_feature_place *place, void *out, stk_error *err);
+
 int32_t stk_example_parser_count(const stk_example_parser *parser);
 const stk_feature *stk_example_parser_feature(const stk_example_parser *parser, int32_t index);
 

@@ -447,6 +447,27 @@ static stk_status make_raw(const stk_example_parser *p, int32_t index,
     return STK_OK;
 }
 
+stk_status stk_example_make(const stk_example_parser *p, int32_t index,
+                            const stk_feature_place *place, stk_tensor **out, stk_error *err)
+{
+    stk_feature_kind kind = p->features[index].kind;
+    *out = NULL;
+    stk_status status = (kind == STK_FEATURE_RAW     ? make_raw
+                         : kind == STK_FEATURE_FIXED ? make_fixed
+                                                     : make_many)(p, index, place, out, err);
+    if (status != STK_OK) {
+        stk_tensor_release(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+stk_status stk_example_read(const stk_example_parser *p, int32_t index,
+                            const stk_feature_place *place, void *out, stk_error *err)
+{
+    return read_fixed(p, index, place, out, err);
+}
+
 /* ---- whole records ------------------------------------------------------------------------------ */
 
 enum { FEW = 32 };
@@ -459,12 +480,8 @@ stk_status stk_example_parse(const stk_example_parser *p, const void *record, si
     if (p->count > FEW) places = stk_calloc((size_t)p->count, sizeof *places);
     if (!places) return stk_fail_memory(err, "example", (size_t)p->count * sizeof *places);
     stk_status status = stk_example_locate(p, record, size, places, err);
-    for (int32_t i = 0; status == STK_OK && i < p->count; i++) {
-        stk_feature_kind kind = p->features[i].kind;
-        status = (kind == STK_FEATURE_RAW     ? make_raw
-                  : kind == STK_FEATURE_FIXED ? make_fixed
-                                              : make_many)(p, i, &places[i], &out[i], err);
-    }
+    for (int32_t i = 0; status == STK_OK && i < p->count; i++)
+        status = stk_example_make(p, i, &places[i], &out[i], err);
     for (int32_t i = 0; status != STK_OK && i < p->count; i++) {
         stk_tensor_release(out[i]);
         out[i] = NULL;
