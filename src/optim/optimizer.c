@@ -89,6 +89,9 @@ static stk_status check(const stk_optimizer_options *o, stk_error *err)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_optimizer_new: kind %d is unknown, 0 to %d fit",
                         (int)o->kind, STK_OPTIMIZER_COUNT - 1);
     const char *name = stk_rules[o->kind].name;
+    reader r;
+    reader_init(&r, o->kind, true);
+    STK_TRY(stk_options_check(&r.options, o, err));
     if ((o->clipnorm > 0) + (o->global_clipnorm > 0) + (o->clipvalue > 0) > 1)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "optimizer %s: clipnorm, global_clipnorm and clipvalue exclude each other; "

@@ -131,6 +131,42 @@ static const stk_option *find(const stk_options *o, const char *name, size_t siz
     return NULL;
 }
 
+static double number_of(const stk_option *row, const void *in)
+{
+    const char *member = (const char *)in + row->offset;
+    double real;
+    int64_t whole;
+    bool truth;
+    switch (row->kind) {
+    case STK_OPTION_REAL: memcpy(&real, member, sizeof real); return real;
+    case STK_OPTION_BOOL: memcpy(&truth, member, sizeof truth); return truth;
+    default: memcpy(&whole, member, sizeof whole); return (double)whole;
+    }
+}
+
+static stk_status check_range(const stk_options *o, const stk_option *row, double value,
+                              stk_error *err)
+{
+    char text[STK_NUMBER_TEXT], low[STK_NUMBER_TEXT], high[STK_NUMBER_TEXT];
+    bool whole = row->kind == STK_OPTION_REAL || value == floor(value);
+    if (value >= row->low && value <= row->high && whole) return STK_OK;
+    return stk_fail(err, STK_ERR_RANGE, "%s: %s is %s, it must be %s from %s to %s", o->what,
+                    row->name, stk_double_text(value, text),
+                    row->kind == STK_OPTION_REAL ? "a number" : "a whole number",
+                    stk_double_text(row->low, low), stk_double_text(row->high, high));
+}
+
+stk_status stk_options_check(const stk_options *o, const void *in, stk_error *err)
+{
+    for (int32_t i = 0; i < o->count; i++) {
+        const stk_option *row = &o->rows[i];
+        double value = number_of(row, in);
+        if (!takes(o, row->name) || row->kind == STK_OPTION_CHOICE || value == row->none) continue;
+        STK_TRY(check_range(o, row, value, err));
+    }
+    return STK_OK;
+}
+
 static void put(const stk_option *row, double value, void *out)
 {
     char *member = (char *)out + row->offset;
@@ -148,13 +184,7 @@ static void put(const stk_option *row, double value, void *out)
 static stk_status store(const stk_options *o, const stk_option *row, double value, void *out,
                         stk_error *err)
 {
-    char text[STK_NUMBER_TEXT], low[STK_NUMBER_TEXT], high[STK_NUMBER_TEXT];
-    bool whole = row->kind == STK_OPTION_REAL || value == floor(value);
-    if (!(value >= row->low && value <= row->high) || !whole)
-        return stk_fail(err, STK_ERR_RANGE, "%s: %s is %s, it must be %s from %s to %s", o->what,
-                        row->name, stk_double_text(value, text),
-                        row->kind == STK_OPTION_REAL ? "a number" : "a whole number",
-                        stk_double_text(row->low, low), stk_double_text(row->high, high));
+    STK_TRY(check_range(o, row, value, err));
     put(row, value, out);
     return STK_OK;
 }
@@ -259,35 +289,22 @@ stk_status stk_options_json(const stk_options *o, const stk_json *value, void *o
 
 static void write_one(const stk_option *row, const void *in, stk_json_writer *w)
 {
-    const char *member = (const char *)in + row->offset;
-    double real = 0;
-    int64_t whole = 0;
-    bool truth = false;
+    double value = number_of(row, in);
+    const char *word;
+    size_t size;
     stk_json_name(w, row->name);
-    if (row->kind == STK_OPTION_REAL) {
-        memcpy(&real, member, sizeof real);
-        if (real == row->none)
-            stk_json_put_null(w);
-        else
-            stk_json_put_double(w, real);
-    } else if (row->kind == STK_OPTION_CHOICE) {
-        const char *word;
-        size_t size;
-        memcpy(&whole, member, sizeof whole);
-        if (choice_at(row, whole, &word, &size) && (double)whole != row->none)
-            stk_json_put_bytes(w, word, size);
-        else
-            stk_json_put_null(w);
-    } else if (row->kind == STK_OPTION_INT) {
-        memcpy(&whole, member, sizeof whole);
-        if ((double)whole == row->none)
-            stk_json_put_null(w);
-        else
-            stk_json_put_int(w, whole);
-    } else {
-        memcpy(&truth, member, sizeof truth);
-        stk_json_put_bool(w, truth);
-    }
+    if (value == row->none)
+        stk_json_put_null(w);
+    else if (row->kind == STK_OPTION_REAL)
+        stk_json_put_double(w, value);
+    else if (row->kind == STK_OPTION_BOOL)
+        stk_json_put_bool(w, value != 0);
+    else if (row->kind == STK_OPTION_INT)
+        stk_json_put_int(w, (int64_t)value);
+    else if (choice_at(row, (int64_t)value, &word, &size))
+        stk_json_put_bytes(w, word, size);
+    else
+        stk_json_put_null(w);
 }
 
 void stk_options_write(const stk_options *o, const void *in, stk_json_writer *w)

@@ -60,6 +60,8 @@ STK_MUST_USE stk_status stk_options_text(const stk_options *o, const char *text,
 /* A JSON value into the member `name`. */
 STK_MUST_USE stk_status stk_options_json(const stk_options *o, const stk_json *value, void *out,
                                          stk_error *err);
+/* Are the numbers of a struct that was filled by hand in range? */
+STK_MUST_USE stk_status stk_options_check(const stk_options *o, const void *in, stk_error *err);
 /* All members of `takes`, in that order, into an open JSON object. */
 void stk_options_write(const stk_options *o, const void *in, stk_json_writer *w);
 

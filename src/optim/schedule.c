@@ -68,6 +68,9 @@ stk_status stk_schedule_check(const stk_schedule *s, stk_error *err)
     const char *name = kinds[s->kind].name;
     if (s->kind == STK_SCHEDULE_CONSTANT) return STK_OK;
     if (s->kind != STK_SCHEDULE_PIECEWISE) {
+        char takes[256];
+        stk_options o = options_of(s->kind, takes);
+        STK_TRY(stk_options_check(&o, s, err));
         if (s->decay_steps > 0) return STK_OK;
         return stk_fail(err, STK_ERR_RANGE,
                         "schedule %s: decay_steps must be given and larger than 0, as in %s/1000",

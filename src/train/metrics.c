@@ -178,7 +178,13 @@ static void binary_accuracy(work *w)
     add_mean(w, as_number(w->g, stk_g_eq(w->g, t, said)));
 }
 
-static stk_val class_of(stk_graph *g, stk_val scores) { return stk_g_argmax(g, scores, -1); }
+/* The largest probability belongs to the largest of what went into the softmax, which then need not run for a metric. */
+static stk_val class_of(stk_graph *g, stk_val scores)
+{
+    if (!stk_graph_ok(g) || !stk_val_ok(g, scores)) return 0;
+    const stk_node *maker = stk_node_of(g, scores);
+    return stk_g_argmax(g, maker->op == STK_OP_SOFTMAX ? maker->in[0] : scores, -1);
+}
 
 static void categorical_accuracy(work *w)
 {

@@ -309,6 +309,28 @@ TEST(mistakes_say_what_exists)
     }
 }
 
+TEST(structs_filled_by_hand_are_checked)
+{
+    stk_error err;
+    stk_optimizer *o = NULL;
+    stk_optimizer_options options = stk_optimizer_defaults(STK_OPTIMIZER_SGD);
+    options.momentum = 1.5;
+    CHECK_FAILS(stk_optimizer_new(&options, &o, &err), STK_ERR_RANGE, "momentum is 1.5");
+    options = stk_optimizer_defaults(STK_OPTIMIZER_ADAM);
+    options.learning_rate = NAN;
+    CHECK_FAILS(stk_optimizer_new(&options, &o, &err), STK_ERR_RANGE, "learning_rate");
+    options = stk_optimizer_defaults(STK_OPTIMIZER_ADAM);
+    options.dynamic_loss_scale = true;
+    options.dynamic_growth_steps = 0;
+    CHECK_FAILS(stk_optimizer_new(&options, &o, &err), STK_ERR_RANGE, "dynamic_growth_steps");
+    options = stk_optimizer_defaults(STK_OPTIMIZER_ADAM);
+    options.schedule.kind = STK_SCHEDULE_COSINE;
+    CHECK_FAILS(stk_optimizer_new(&options, &o, &err), STK_ERR_RANGE, "decay_steps");
+    options.kind = STK_OPTIMIZER_COUNT;
+    CHECK_FAILS(stk_optimizer_new(&options, &o, &err), STK_ERR_ARGUMENT, "unknown");
+    CHECK(o == NULL);
+}
+
 TEST(graphs_without_gradients_are_refused)
 {
     stk_error err;
