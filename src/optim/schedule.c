@@ -79,6 +79,12 @@ stk_status stk_schedule_check(const stk_schedule *s, stk_error *err)
     if (s->pieces < 1 || s->pieces > STK_SCHEDULE_PIECES)
         return stk_fail(err, STK_ERR_RANGE, "schedule piecewise has %d values, 1 to %d fit",
                         s->pieces, STK_SCHEDULE_PIECES);
+    for (int32_t i = 0; i < s->pieces; i++)
+        if (!(s->value[i] >= 0 && s->value[i] <= MOST) || !(fabs(s->boundary[i]) <= MOST))
+            return stk_fail(
+                err, STK_ERR_RANGE,
+                "schedule piecewise: rate %g up to step %g; rates are numbers from 0 on",
+                s->value[i], s->boundary[i]);
     for (int32_t i = 1; i + 1 < s->pieces; i++)
         if (!(s->boundary[i] > s->boundary[i - 1]))
             return stk_fail(err, STK_ERR_RANGE,

@@ -289,6 +289,7 @@ TEST(mistakes_say_what_exists)
         {"adam:schedule=piecewise/5:0.1", "last rate", STK_ERR_ARGUMENT},
         {"adam:schedule=piecewise/5:0.1/3:0.2/0.1", "does not follow", STK_ERR_RANGE},
         {"adam:schedule=piecewise/0.1/5:1", "only the last", STK_ERR_ARGUMENT},
+        {"adam:schedule=piecewise/5:1/1e999", "rates are numbers from 0 on", STK_ERR_RANGE},
         {"adam:name=a/b", "without '/'", STK_ERR_ARGUMENT},
         {"{\"class_name\": \"Adm\", \"config\": {}}", "did you mean 'adam'", STK_ERR_ARGUMENT},
         {"{\"class_name\": \"Adam\"}", "class_name and config", STK_ERR_FORMAT},
