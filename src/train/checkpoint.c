@@ -68,6 +68,13 @@ static void write_callbacks(const stk_fit *f, stk_json_writer *w)
     stk_json_end_array(w);
 }
 
+/* What stands in front of the names of its variables. */
+static const char *optimizer_name(const stk_trainer *t)
+{
+    const stk_optimizer_options *o = stk_optimizer_get_options(stk_step_optimizer(t->maker));
+    return o->name[0] ? o->name : stk_optimizer_name(o->kind);
+}
+
 static stk_status make_text(const stk_trainer *t, char **text, size_t *size, stk_error *err)
 {
     stk_json_writer w = {.indent = 0, .allow_nonfinite = true};
@@ -84,6 +91,8 @@ static stk_status make_text(const stk_trainer *t, char **text, size_t *size, stk
         stk_json_name(&w, numbers[i].name);
         stk_json_put_int(&w, numbers[i].value);
     }
+    stk_json_name(&w, "optimizer");
+    stk_json_put_text(&w, optimizer_name(t));
     stk_json_name(&w, "callbacks");
     write_callbacks(t->fit, &w);
     if (t->history) {
@@ -136,8 +145,13 @@ static stk_status check_variable(stk_trainer *t, const char *path, const char *n
                                  const stk_tensor *theirs, stk_error *err)
 {
     stk_tensor *own = NULL;
-    if (!theirs || stk_store_get(t->store, name, &own, NULL) != STK_OK)
-        return differs(path, name, theirs, own, err);
+    bool known = stk_store_get(t->store, name, &own, NULL) == STK_OK;
+    if (!theirs || !known) { /* the state of optimizer and metrics is made with the first program */
+        bool weight = stk_model_find_weight(t->model, name) >= 0;
+        stk_status status = weight ? differs(path, name, theirs, own, err) : STK_OK;
+        stk_tensor_release(own);
+        return status;
+    }
     bool same = theirs->dtype == own->dtype && theirs->rank == own->rank &&
                 !memcmp(theirs->shape, own->shape, (size_t)own->rank * sizeof *own->shape);
     stk_status status = same ? STK_OK : differs(path, name, theirs, own, err);
@@ -184,6 +198,7 @@ typedef struct loaded {
     stk_named_list best;
     int64_t step, seed;
     int64_t rows; /* of a batch; 0: not known */
+    char optimizer[64];
 } loaded;
 
 static stk_status read_text(const char *path, const stk_container *c, loaded *out, stk_error *err)
@@ -196,6 +211,8 @@ static stk_status read_text(const char *path, const stk_container *c, loaded *ou
     const stk_json *root = stk_json_root(document), *history = stk_json_get(root, "history");
     out->step = stk_json_int(stk_json_get(root, "step"), -1);
     out->seed = stk_json_int(stk_json_get(root, "seed"), 0);
+    snprintf(out->optimizer, sizeof out->optimizer, "%s",
+             stk_json_text(stk_json_get(root, "optimizer"), ""));
     out->rows = stk_json_int(stk_json_get(root, "rows"), 0);
     out->position.epoch = stk_json_int(stk_json_get(root, "epoch"), -1);
     out->position.batch = stk_json_int(stk_json_get(root, "batch"), -1);
@@ -239,6 +256,10 @@ static void release_loaded(loaded *l)
 /* The order of the rows and what layers draw hang on the seed, the place inside an epoch on the size of a batch. */
 static stk_status check_run(const stk_trainer *t, const char *path, const loaded *l, stk_error *err)
 {
+    if (strcmp(l->optimizer, optimizer_name(t)) != 0)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "%s: was made with optimizer %s, here it is %s; give the same one", path,
+                        l->optimizer, optimizer_name(t));
     if (l->seed != t->seed)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "%s: was made with seed %" PRId64 ", here it is %" PRId64
@@ -252,6 +273,23 @@ static stk_status check_run(const stk_trainer *t, const char *path, const loaded
     return STK_OK;
 }
 
+/* State that exists here and did not yet when the checkpoint was made: it was zero then. */
+static stk_status clear_rest(stk_trainer *t, const stk_container *c, stk_error *err)
+{
+    for (int32_t i = 0; i < stk_store_count(t->store); i++) {
+        char name[NAME_ROOM];
+        stk_tensor *copy = NULL;
+        snprintf(name, sizeof name, "store/%s", stk_store_name(t->store, i));
+        if (stk_named_find(&c->list, name)) continue;
+        STK_TRY(stk_store_get(t->store, name + 6, &copy, err));
+        memset(copy->data, 0, (size_t)stk_tensor_bytes(copy));
+        stk_status status = stk_store_set(t->store, name + 6, copy, err);
+        stk_tensor_release(copy);
+        STK_TRY(status);
+    }
+    return STK_OK;
+}
+
 /* Nothing can fail any more but the device. */
 static stk_status take_over(stk_trainer *t, const stk_container *c, loaded *l, stk_error *err)
 {
@@ -259,6 +297,7 @@ static stk_status take_over(stk_trainer *t, const stk_container *c, loaded *l, s
         if (!strncmp(c->list.items[i].name, "store/", 6))
             STK_TRY(
                 stk_store_set(t->store, c->list.items[i].name + 6, c->list.items[i].tensor, err));
+    STK_TRY(clear_rest(t, c, err));
     loaded old = {.position = t->position, .history = t->history, .best = t->best};
     t->position = l->position;
     t->history = l->history;

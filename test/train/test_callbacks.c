@@ -1,0 +1,266 @@
+/* Callbacks: what they do at which epoch, told by losses that a test makes up. */
+#include "train/problem.h"
+#include "temporary.h"
+
+/* A callback in front of the others that says how the training goes: it writes `value` over the loss. */
+typedef struct script {
+    stk_callback base;
+    const double *losses;
+    double rates[32];
+    int64_t epochs;
+} script;
+
+static stk_status play(stk_callback *self, stk_trainer *t, const stk_progress *p, stk_error *err)
+{
+    script *s = self->context;
+    ((double *)(uintptr_t)p->logs.values)[0] = s->losses[p->epoch];
+    s->epochs = p->epoch + 1;
+    return stk_trainer_rate(t, &s->rates[p->epoch], err);
+}
+
+static stk_status fit_script(problem *p, script *s, const double *losses, int64_t epochs,
+                             stk_callback *other, stk_error *err)
+{
+    *s = (script){.base = {.name = "script", .epoch_end = play}, .losses = losses};
+    s->base.context = s;
+    stk_callback *callbacks[] = {&s->base, other};
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = epochs;
+    fit.callbacks = callbacks;
+    fit.ncallbacks = 2;
+    return stk_trainer_fit(p->trainer, &p->data, &fit, NULL, err);
+}
+
+TEST(early_stopping_waits_and_restores)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *stop = NULL;
+    const double losses[] = {5, 4, 3, 3.5, 3.2, 3.1, 1, 1};
+    REQUIRE(open_problem(&p, 40));
+    stk_watch_options w = stk_watch_defaults();
+    w.monitor = "loss";
+    w.patience = 2;
+    CHECK_OK(stk_early_stopping(&w, &stop, &err));
+    CHECK_OK(fit_script(&p, &s, losses, 8, stop, &err));
+    CHECK_EQ_I64(s.epochs, 5);
+    stk_callback_release(stop);
+    close_problem(&p);
+
+    /* The weights of epoch 3 come back: those of a run that ends there. */
+    problem q;
+    REQUIRE(open_problem(&p, 40) && open_problem(&q, 40));
+    w.restore_best = true;
+    CHECK_OK(stk_early_stopping(&w, &stop, &err));
+    CHECK_OK(fit_script(&p, &s, losses, 8, stop, &err));
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = 3;
+    CHECK_OK(stk_trainer_fit(q.trainer, &q.data, &fit, NULL, &err));
+    stk_tensor *a = NULL, *b = NULL;
+    CHECK_OK(stk_store_get(stk_trainer_store(p.trainer), "dense/kernel", &a, &err));
+    CHECK_OK(stk_store_get(stk_trainer_store(q.trainer), "dense/kernel", &b, &err));
+    CHECK(!memcmp(a->data, b->data, (size_t)stk_tensor_bytes(a)));
+    stk_tensor_release(a);
+    stk_tensor_release(b);
+    stk_callback_release(stop);
+    close_problem(&p), close_problem(&q);
+}
+
+TEST(the_rate_goes_down_on_a_plateau)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *reduce = NULL;
+    const double losses[] = {5, 4, 4, 4, 4, 4, 4, 4};
+    REQUIRE(open_problem(&p, 40));
+    stk_watch_options w = stk_watch_defaults();
+    w.monitor = "loss";
+    w.patience = 2;
+    w.factor = 0.5;
+    w.cooldown = 1;
+    w.min_lr = 0.004;
+    CHECK_OK(stk_reduce_lr(&w, &reduce, &err));
+    CHECK_OK(fit_script(&p, &s, losses, 8, reduce, &err));
+    const double rates[] = {.01,  .01,  .01,  .01,
+                            .005, .005, .004, .004}; /* seen before the reduction of the epoch */
+    for (int i = 0; i < 8; i++) CHECK_NEAR(s.rates[i], rates[i], 1e-8);
+    stk_callback_release(reduce);
+    w.factor = 1;
+    CHECK_FAILS(stk_reduce_lr(&w, &reduce, &err), STK_ERR_RANGE, "factor");
+    w.mode = "best";
+    CHECK_FAILS(stk_early_stopping(&w, &reduce, &err), STK_ERR_ARGUMENT, "best");
+    close_problem(&p);
+}
+
+static double halve(void *context, int64_t epoch, double rate)
+{
+    ++*(int *)context;
+    return epoch ? rate / 2 : rate;
+}
+
+TEST(a_rate_for_each_epoch)
+{
+    problem p;
+    stk_error err;
+    script s;
+    int calls = 0;
+    stk_callback *schedule = NULL;
+    REQUIRE(open_problem(&p, 40));
+    CHECK_OK(stk_lr_scheduler(halve, &calls, &schedule, &err));
+    CHECK_OK(fit_script(&p, &s, (double[]){1, 1, 1}, 3, schedule, &err));
+    CHECK_EQ_I64(calls, 3);
+    CHECK_NEAR(s.rates[2], 0.0025, 1e-9);
+    stk_callback_release(schedule);
+    close_problem(&p);
+}
+
+TEST(what_is_not_logged_cannot_be_watched)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *stop = NULL;
+    REQUIRE(open_problem(&p, 40));
+    CHECK_OK(stk_early_stopping(NULL, &stop, &err));
+    CHECK_FAILS(fit_script(&p, &s, (double[]){1, 1}, 2, stop, &err), STK_ERR_ARGUMENT,
+                "'val_loss', which is not logged; there are: loss, accuracy");
+    stk_callback_release(stop);
+    close_problem(&p);
+}
+
+TEST(nan_ends_the_training)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *end = NULL;
+    REQUIRE(open_problem(&p, 40));
+    CHECK_OK(stk_terminate_on_nan(&end, &err));
+    CHECK_FAILS(fit_script(&p, &s, (double[]){1, NAN, 1}, 3, end, &err), STK_ERR_RANGE,
+                "NaN after step 2 of epoch 2");
+    CHECK_EQ_I64(s.epochs, 2);
+    stk_callback_release(end);
+    close_problem(&p);
+}
+
+static void read_text(const char *path, char *text, size_t size)
+{
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, size - 1, f) : 0;
+    text[n] = 0;
+    if (f) fclose(f);
+}
+
+TEST(the_log_has_a_line_per_epoch)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *log = NULL;
+    char text[1024], path[300];
+    snprintf(path, sizeof path, "%s", temporary("log.csv"));
+    REQUIRE(open_problem(&p, 40));
+    CHECK_OK(stk_csv_logger(path, false, &log, &err));
+    CHECK_OK(fit_script(&p, &s, (double[]){0.5, 0.25}, 2, log, &err));
+    stk_callback_release(log);
+    read_text(path, text, sizeof text);
+    CHECK(!strncmp(text, "epoch,loss,accuracy\n0,0.5,", 26) && strstr(text, "\n1,0.25,"));
+    /* Going on at epoch 1: that line is written anew, the one before stays. */
+    CHECK_OK(stk_csv_logger(path, true, &log, &err));
+    stk_callback *callbacks[] = {log};
+    stk_fit_options fit = stk_fit_defaults();
+    fit.initial_epoch = 1;
+    fit.epochs = 2;
+    fit.callbacks = callbacks;
+    fit.ncallbacks = 1;
+    CHECK_OK(stk_trainer_fit(p.trainer, &p.data, &fit, NULL, &err));
+    stk_callback_release(log);
+    read_text(path, text, sizeof text);
+    CHECK(strstr(text, "\n0,0.5,") && !strstr(text, "0.25") && strstr(text, "\n1,"));
+    int lines = 0;
+    for (char *c = text; *c; c++) lines += *c == '\n';
+    CHECK_EQ_I64(lines, 3);
+    CHECK_OK(stk_csv_logger(temporary("no/such"), false, &log, &err));
+    CHECK_FAILS(fit_script(&p, &s, (double[]){1}, 1, log, &err), STK_ERR_IO, "no/such");
+    stk_callback_release(log);
+    close_problem(&p);
+}
+
+TEST(weights_of_the_best_epoch_are_written)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *keep = NULL;
+    char path[300];
+    snprintf(path, sizeof path, "%s", temporary("best{epoch}.safetensors"));
+    REQUIRE(open_problem(&p, 40));
+    stk_watch_options w = stk_watch_defaults();
+    w.monitor = "loss";
+    CHECK_OK(stk_model_checkpoint(path, true, &w, &keep, &err));
+    CHECK_OK(fit_script(&p, &s, (double[]){3, 4, 2, 5}, 4, keep, &err));
+    CHECK(access(temporary("best1.safetensors"), R_OK) == 0 &&
+          access(temporary("best3.safetensors"), R_OK) == 0);
+    CHECK(access(temporary("best2.safetensors"), R_OK) != 0 &&
+          access(temporary("best4.safetensors"), R_OK) != 0);
+    stk_callback_release(keep);
+    close_problem(&p);
+}
+
+typedef struct stopper {
+    stk_callback base;
+    int64_t after, steps;
+} stopper;
+
+static stk_status count_step(stk_callback *self, stk_trainer *t, const stk_progress *p,
+                             stk_error *err)
+{
+    stopper *s = self->context;
+    (void)err;
+    if (p->step == s->after && p->epoch == 1) stk_trainer_stop(t);
+    s->steps++;
+    return STK_OK;
+}
+
+/* Stopped in the middle of an epoch, and gone on by another trainer: the same bits as without the stop. */
+TEST(a_stopped_run_goes_on_as_if_nothing_had_happened)
+{
+    problem a, b, c;
+    stk_error err;
+    char path[300];
+    snprintf(path, sizeof path, "%s", temporary("stop.ckpt"));
+    REQUIRE(open_problem(&a, 200) && open_problem(&b, 200) && open_problem(&c, 200));
+    stopper s = {.base = {.name = "stopper", .batch_end = count_step}, .after = 3};
+    s.base.context = &s;
+    stk_callback *callbacks[] = {&s.base};
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = 4;
+    fit.validation_split = 0.1;
+    stk_history *whole = NULL, *part = NULL;
+    CHECK_OK(stk_trainer_fit(a.trainer, &a.data, &fit, &whole, &err));
+    fit.checkpoint = path;
+    fit.callbacks = callbacks;
+    fit.ncallbacks = 1;
+    CHECK_FAILS(stk_trainer_fit(b.trainer, &b.data, &fit, NULL, &err), STK_ERR_CANCELLED,
+                "epoch 2 of 4");
+    CHECK(s.steps >= 6 + 3);
+    fit.resume = true;
+    fit.ncallbacks = 0;
+    CHECK_OK(stk_trainer_fit(c.trainer, &c.data, &fit, &part, &err));
+    CHECK(same_stores(stk_trainer_store(a.trainer), stk_trainer_store(c.trainer)));
+    CHECK_EQ_I64(stk_history_rows(part), 4);
+    for (int64_t i = 0; i < 4; i++) {
+        CHECK_NEAR(stk_history_value(part, "loss", i), stk_history_value(whole, "loss", i), 0);
+        CHECK_NEAR(stk_history_value(part, "val_loss", i), stk_history_value(whole, "val_loss", i),
+                   0);
+    }
+    fit.batch = 16; /* everything is done: nothing to do, whatever the batch */
+    CHECK_OK(stk_trainer_fit(c.trainer, &c.data, &fit, NULL, &err));
+    stk_history_release(whole);
+    stk_history_release(part);
+    close_problem(&a), close_problem(&b), close_problem(&c);
+}
+
+TEST_MAIN()

@@ -1,0 +1,91 @@
+/* A run that is killed at any moment, again and again, ends with the same bits as one that never was. */
+#include "train/problem.h"
+#include "temporary.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define NET                                                                                        \
+    "Input(shape=(8,))\nDense(16, activation=relu)\nDropout(0.2)\nBatchNormalization()\nDense(4, " \
+    "activation=softmax)"
+
+enum { EPOCHS = 16, ROWS = 700, KILLS = 50 };
+
+static bool train(const char *path, bool from_dataset, stk_tensor **kernel, int64_t *steps)
+{
+    problem p;
+    stk_error err;
+    stk_trainer_options how = usual_options();
+    how.threads = 1; /* many processes at once */
+    if (!open_problem_with(&p, NET, &how, ROWS)) return false;
+    stk_callback *stop = NULL;
+    stk_watch_options w = stk_watch_defaults();
+    w.monitor = "loss";
+    w.patience = 100;
+    w.restore_best = true;
+    bool good = CHECK_OK(stk_early_stopping(&w, &stop, &err));
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = EPOCHS;
+    fit.batch = 16;
+    fit.callbacks = &stop;
+    fit.ncallbacks = 1;
+    fit.checkpoint = path;
+    fit.checkpoint_seconds = path ? 1e-4 : 0;
+    fit.resume = true;
+    stk_dataset *ds = NULL;
+    if (from_dataset) {
+        ds = stk_data_slices(2, (stk_tensor *[]){p.x, p.y}, NULL, NULL, &err);
+        ds = stk_data_batch(ds, 16, false, &err);
+        good &= CHECK(ds != NULL);
+        p.data = (stk_train_data){.dataset = ds};
+    }
+    good = good && CHECK_OK(stk_trainer_fit(p.trainer, &p.data, &fit, NULL, &err));
+    *steps = stk_trainer_step(p.trainer);
+    good =
+        good && CHECK_OK(stk_store_get(stk_trainer_store(p.trainer), "dense/kernel", kernel, &err));
+    stk_dataset_release(ds);
+    stk_callback_release(stop);
+    close_problem(&p);
+    return good;
+}
+
+static bool was_killed(pid_t child, int64_t ns)
+{
+    int status = 0;
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status);
+}
+
+static void kill_and_compare(const char *name, bool from_dataset)
+{
+    stk_tensor *whole = NULL, *resumed = NULL;
+    int64_t steps = 0, again = 0;
+    int killed = 0;
+    char path[300];
+    snprintf(path, sizeof path, "%s", temporary(name));
+    for (int i = 0; i < KILLS; i++) {
+        uint32_t word;
+        stk_rng_words((stk_rng){5, 0}, i, 1, &word);
+        fflush(stdout);
+        pid_t child = fork();
+        REQUIRE(CHECK(child >= 0));
+        if (child == 0) _exit(train(path, from_dataset, &resumed, &again) ? 0 : 1);
+        killed += was_killed(child, 2000000 + word % 30000000);
+    }
+    CHECK_MSG(killed >= KILLS / 2, "only %d of %d runs were killed", killed, KILLS);
+    REQUIRE(train(NULL, from_dataset, &whole, &steps) &&
+            train(path, from_dataset, &resumed, &again));
+    CHECK_EQ_I64(again, steps);
+    CHECK(!memcmp(whole->data, resumed->data, (size_t)stk_tensor_bytes(whole)));
+    stk_tensor_release(whole);
+    stk_tensor_release(resumed);
+}
+
+TEST(killed_fifty_times_over_arrays) { kill_and_compare("arrays.ckpt", false); }
+
+TEST(killed_fifty_times_over_a_dataset) { kill_and_compare("dataset.ckpt", true); }
+
+TEST_MAIN()
