@@ -467,6 +467,17 @@ stk_status stk_step_finish(const stk_step *s, stk_store *store, stk_error *err)
     return stk_optimizer_finish(s->optimizer, store, s->ntrained, s->names, err);
 }
 
+stk_status stk_step_check_labels(const stk_step *s, int32_t output, const stk_tensor *labels,
+                                 stk_error *err)
+{
+    if (!s || !labels || output < 0 || output >= s->noutputs)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_step_check_labels: there is no output %d, or no labels", output);
+    stk_spec spec = stk_model_output(s->model, output);
+    if (!s->has_loss[output] || spec.rank < 1 || spec.shape[spec.rank - 1] < 1) return STK_OK;
+    return stk_loss_check_labels(&s->losses[output], spec.shape[spec.rank - 1], labels, err);
+}
+
 int32_t stk_step_result_count(const stk_step *s) { return s ? s->nresults : 0; }
 
 const char *stk_step_result_name(const stk_step *s, int32_t i)

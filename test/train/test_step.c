@@ -140,6 +140,10 @@ TEST(a_model_learns_and_its_numbers_agree)
         int64_t iterations = 0;
         CHECK_OK(stk_optimizer_iterations(stk_step_optimizer(b.step), b.store, &iterations, &err));
         CHECK_EQ_I64(iterations, 300);
+        CHECK_OK(stk_step_check_labels(b.step, 0, b.y, &err));
+        CHECK_OK(stk_tensor_set(b.y, 5, 2, &err));
+        CHECK_FAILS(stk_step_check_labels(b.step, 0, b.y, &err), STK_ERR_RANGE, "label 5 is 2");
+        CHECK_FAILS(stk_step_check_labels(b.step, 1, b.y, &err), STK_ERR_ARGUMENT, "no output 1");
     }
     bed_release(&b);
 }
