@@ -68,8 +68,7 @@ STK_API STK_MUST_USE stk_status stk_schema_check(const stk_schema *schema, stk_t
                                                  stk_error *err);
 
 /* ---- streams --------------------------------------------------------------------------------------- */
-/* One walk. Whoever has data of his own can fill this struct himself; stk_data_stream_source makes a
- * dataset of it. */
+/* One walk. Whoever has batches of his own can fill this struct himself. */
 typedef struct stk_stream {
     const stk_schema *(*schema)(struct stk_stream *self);
     /* Hands out schema->n new handles, or *end = true and none. After a failure the next call goes on behind the
@@ -244,8 +243,66 @@ STK_API stk_dataset *stk_data_take(stk_dataset *ds, int64_t count, stk_error *er
 STK_API stk_dataset *stk_data_skip(stk_dataset *ds, int64_t count, stk_error *err);
 STK_API stk_dataset *stk_data_shard(stk_dataset *ds, int64_t shards, int64_t index, stk_error *err);
 STK_API stk_dataset *stk_data_enumerate(stk_dataset *ds, int64_t start, stk_error *err);
+/* The function's one scalar says whether the element stays (schema and output may be left out: bool). */
+STK_API stk_dataset *stk_data_filter(stk_dataset *ds, const stk_map_fn *fn, stk_error *err);
+STK_API stk_dataset *stk_data_take_while(stk_dataset *ds, const stk_map_fn *fn, stk_error *err);
+STK_API stk_dataset *stk_data_ignore_errors(stk_dataset *ds, stk_error *err);
+STK_API stk_dataset *stk_data_unique(stk_dataset *ds, stk_error *err);
+STK_API stk_dataset *stk_data_unbatch(stk_dataset *ds, stk_error *err);
+STK_API stk_dataset *stk_data_rebatch(stk_dataset *ds, int64_t size, bool drop_remainder,
+                                      stk_error *err);
+/* Elements i * shift + k * stride, k < size, stacked as element i; shift 0 = size. (tf.data's window followed by the
+ * batch of each window.) */
+STK_API stk_dataset *stk_data_window(stk_dataset *ds, int64_t size, int64_t shift, int64_t stride,
+                                     bool drop_remainder, stk_error *err);
+/* fn gets the n parts of the state and the element's parts, and gives the new state and the output. */
+STK_API stk_dataset *stk_data_scan(stk_dataset *ds, int32_t n, stk_tensor *const *state,
+                                   const stk_map_fn *fn, stk_error *err);
+/* The whole dataset folded into n tensors: fn gets state and element and gives the new state. ds stays the caller's. */
+STK_API STK_MUST_USE stk_status stk_dataset_reduce(stk_dataset *ds,
+                                                   const stk_stream_options *options, int32_t n,
+                                                   stk_tensor *const *initial, const stk_map_fn *fn,
+                                                   stk_tensor **state, stk_error *err);
+/* Elements of different sizes padded to one: shapes has STK_MAX_RANK sizes per part (-1: the largest of the batch), NULL for
+ * the largest wherever the schema knows no size; values one number per part, NULL for zeros. */
+STK_API stk_dataset *stk_data_padded_batch(stk_dataset *ds, int64_t size, bool drop_remainder,
+                                           const int64_t (*shapes)[STK_MAX_RANK],
+                                           const double *values, stk_error *err);
+typedef struct stk_bucket_options {
+    int32_t n; /* boundaries */
+    const int64_t
+        *boundaries; /* rising; bucket i holds lengths from boundary i - 1 on, below boundary i */
+    const int64_t *sizes; /* n + 1 batch sizes */
+    bool drop_remainder, pad_to_bucket_boundary;
+    const int64_t (*padded_shapes)[STK_MAX_RANK]; /* as in padded_batch */
+    const double *padding_values;
+} stk_bucket_options;
+STK_API stk_dataset *stk_data_bucket_by_sequence_length(stk_dataset *ds, const stk_map_fn *length,
+                                                        const stk_bucket_options *options,
+                                                        stk_error *err);
+STK_API stk_dataset *stk_data_flat_map(stk_dataset *ds, const stk_flat_fn *fn, stk_error *err);
+typedef struct stk_interleave_options {
+    int64_t cycle, block; /* datasets read in turn, elements taken from each at a time */
+    int32_t parallel;     /* 1: on one thread; otherwise open ones are read ahead by workers */
+} stk_interleave_options;
+STK_API stk_interleave_options stk_interleave_options_defaults(void); /* 8, 1, AUTOTUNE */
+STK_API stk_dataset *stk_data_interleave(stk_dataset *ds, const stk_flat_fn *fn,
+                                         const stk_interleave_options *options, stk_error *err);
+/* Windows of `size` elements with the same key, each turned into a dataset by fn (which takes over its window). */
+STK_API stk_dataset *stk_data_group_by_window(stk_dataset *ds, const stk_map_fn *key,
+                                              const stk_group_fn *fn, int64_t size, stk_error *err);
+/* (class, element), with n classes as frequent as target says; initial NULL: counted on the way. */
+STK_API stk_dataset *stk_data_rejection_resample(stk_dataset *ds, const stk_map_fn *class_of,
+                                                 int32_t n, const double *target,
+                                                 const double *initial, uint64_t seed,
+                                                 stk_error *err);
 /* These take over all n handles. */
 STK_API stk_dataset *stk_data_zip(int32_t n, stk_dataset *const *inputs, stk_error *err);
+STK_API stk_dataset *stk_data_sample_from(int32_t n, stk_dataset *const *inputs,
+                                          const double *weights, uint64_t seed, bool stop_on_empty,
+                                          stk_error *err); /* weights NULL: equal */
+STK_API stk_dataset *stk_data_choose_from(int32_t n, stk_dataset *const *inputs,
+                                          stk_dataset *choice, bool stop_on_empty, stk_error *err);
 STK_API stk_dataset *stk_data_concatenate(stk_dataset *first, stk_dataset *second, stk_error *err);
 
 #ifdef __cplusplus

@@ -83,14 +83,14 @@ stk_status stk_schema_batched(const stk_schema *in, int64_t size, stk_schema **o
 int64_t stk_field_bytes(const stk_field *field); /* of one element; -1 when unknown */
 
 /* ---- stages ------------------------------------------------------------------------------------ */
-typedef struct stk_counters { /* all atomic; times in ticks */
-    int64_t elements, bytes;
-    int64_t inside;          /* time in calls of this stage, inputs included */
-    int64_t working;         /* time of workers in its jobs */
-    int64_t working_cpu;     /* of it, on a processor, as far as sampled (ns), and ... */
-    int64_t working_sampled; /* ... the time it was sampled over (ns) */
-    int64_t waiting;         /* consumer waited for this stage's jobs */
-    int64_t full;            /* producer of this stage waited for room */
+typedef struct stk_counters {        /* all atomic; times in ticks */
+    int64_t elements, bytes, errors; /* errors: passed over */
+    int64_t inside;                  /* time in calls of this stage, inputs included */
+    int64_t working;                 /* time of workers in its jobs */
+    int64_t working_cpu;             /* of it, on a processor, as far as sampled (ns), and ... */
+    int64_t working_sampled;         /* ... the time it was sampled over (ns) */
+    int64_t waiting;                 /* consumer waited for this stage's jobs */
+    int64_t full;                    /* producer of this stage waited for room */
     int64_t depth, capacity, workers;
 } stk_counters;
 

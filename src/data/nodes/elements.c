@@ -1,0 +1,37 @@
+/* elements - a list of whole elements, each of its own shape: what a window or a group consists of. */
+#include "data/hold.h"
+
+#include <stdio.h>
+
+static void drop(stk_dataset *ds) { stk_hold_release(ds->config); }
+
+static void describe(const stk_dataset *ds, char *text, size_t size)
+{
+    snprintf(text, size, "%lld", (long long)ds->cardinality);
+}
+
+static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor **parts,
+                      stk_error *err)
+{
+    (void)epoch;
+    (void)err;
+    const stk_hold *h = stage->ds->config;
+    for (int32_t i = 0; i < h->width; i++)
+        parts[i] = stk_tensor_retain(h->parts[index * h->width + i]);
+    return STK_OK;
+}
+
+const stk_node_kind stk_node_elements = {
+    .name = "elements", .drop = drop, .describe = describe, .get = get};
+
+stk_dataset *stk_data_elements(stk_hold *h, const stk_schema *schema, stk_error *err)
+{
+    stk_dataset *ds = stk_dataset_make(&stk_node_elements, 0, NULL, sizeof(stk_hold), err);
+    if (!ds) return NULL;
+    *(stk_hold *)ds->config = *h;
+    *h = (stk_hold){.width = h->width};
+    ds->cardinality = ((stk_hold *)ds->config)->count;
+    ds->random = true;
+    stk_dataset_set_schema(ds, stk_schema_retain(schema));
+    return ds;
+}
