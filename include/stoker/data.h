@@ -296,6 +296,12 @@ STK_API stk_dataset *stk_data_rejection_resample(stk_dataset *ds, const stk_map_
                                                  int32_t n, const double *target,
                                                  const double *initial, uint64_t seed,
                                                  stk_error *err);
+/* path NULL or "": in RAM; otherwise in this file, which is read when it is there. Below a cache the epoch is always 0. */
+STK_API stk_dataset *stk_data_cache(stk_dataset *ds, const char *path, stk_error *err);
+/* All elements into a file that appears whole or not at all, and a source that reads it, by number. */
+STK_API STK_MUST_USE stk_status stk_dataset_save(stk_dataset *ds, const char *path,
+                                                 const stk_stream_options *options, stk_error *err);
+STK_API stk_dataset *stk_data_load(const char *path, stk_error *err);
 /* These take over all n handles. */
 STK_API stk_dataset *stk_data_zip(int32_t n, stk_dataset *const *inputs, stk_error *err);
 STK_API stk_dataset *stk_data_sample_from(int32_t n, stk_dataset *const *inputs,
