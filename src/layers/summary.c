@@ -166,7 +166,8 @@ static void add_connections(table *t, const stk_model *m, int32_t number)
     if (first && r) snprintf(r->cell[3], CELL, "-");
 }
 
-static void add_layers(table *t, const stk_model *top, const stk_model *m, int32_t depth)
+static void add_layers(table *t, const stk_model *top, const stk_model *m, int32_t depth,
+                       bool frozen)
 {
     for (int32_t i = 0; i < stk_model_layer_count(m) && !t->no_memory; i++) {
         int32_t number = m->built ? m->order[i] : i + 1;
@@ -186,7 +187,7 @@ static void add_layers(table *t, const stk_model *top, const stk_model *m, int32
             snprintf(r->cell[2], CELL, "0 (unbuilt)");
         int32_t flag = t->columns - 1;
         if (t->options->trainable)
-            snprintf(r->cell[flag], CELL, "%s", !n ? "-" : trainable ? "Y" : "N");
+            snprintf(r->cell[flag], CELL, "%s", !n ? "-" : trainable && !frozen ? "Y" : "N");
         if (flag > 2 && !(t->options->trainable && flag == 3)) {
             if (m == top)
                 add_connections(t, m, number);
@@ -194,7 +195,8 @@ static void add_layers(table *t, const stk_model *top, const stk_model *m, int32
                 snprintf(r->cell[3], CELL, "-");
         }
         if (layer->inner && t->options->nested && depth < 8)
-            add_layers(t, top, layer->inner, depth + 1);
+            add_layers(t, top, layer->inner, depth + 1,
+                       frozen || !m->trainable || !layer->trainable);
     }
 }
 
@@ -295,7 +297,7 @@ stk_status stk_model_summary(const stk_model *m, const stk_summary_options *opti
     text s = {.data = NULL};
     row head = {.goes_on = false};
     set_columns(&t, m, &head);
-    add_layers(&t, m, m, 0);
+    add_layers(&t, m, m, 0, false);
     stk_param_count p = stk_model_params(m);
     put(&s, "Model: \"");
     put(&s, stk_model_name(m));

@@ -274,17 +274,7 @@ static stk_status whole_life(stk_error *err)
 TEST(out_of_memory_is_an_ordinary_error)
 {
     stk_error err = {0};
-    CHECK_OK(whole_life(&err));
-    int64_t before = stk_alloc_live();
-    stk_status status = STK_ERR_MEMORY;
-    for (int64_t n = 1; status != STK_OK && n < 5000; n++) {
-        stk_alloc_fail_at(n, true);
-        status = whole_life(&err);
-        stk_alloc_fail_at(0, false);
-        if (status != STK_OK) CHECK_EQ_I64(status, STK_ERR_MEMORY);
-        CHECK_EQ_I64(stk_alloc_live(), before);
-    }
-    CHECK_OK(status);
+    OOM_LOOP(whole_life(&err));
 }
 
 TEST_MAIN()
