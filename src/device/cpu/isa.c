@@ -6,19 +6,19 @@
 #include <string.h>
 
 extern const stk_vec stk_vec__base;
-#if defined(__x86_64__)
-extern const stk_vec stk_vec__avx2, stk_vec__avx512;
-#endif
+extern const stk_vec stk_vec__avx2, stk_vec__avx512; /* those that the build has (STK_BUILT_...) */
 
 static const stk_vec *_Atomic chosen;
 
-#if defined(__x86_64__)
+#if defined(STK_BUILT_AVX2)
 /* The features of x86-64-v3 and -v4 that the compiler is allowed to use in those builds. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 }
+#endif
+#if defined(STK_BUILT_AVX512)
 static bool has_avx512(void)
 {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -29,8 +29,10 @@ static bool has_avx512(void)
 
 const stk_vec *stk_vec_find(const char *name)
 {
-#if defined(__x86_64__)
+#if defined(STK_BUILT_AVX512)
     if (!strcmp(name, "avx512")) return has_avx512() ? &stk_vec__avx512 : NULL;
+#endif
+#if defined(STK_BUILT_AVX2)
     if (!strcmp(name, "avx2")) return has_avx2() ? &stk_vec__avx2 : NULL;
 #endif
     return strcmp(name, "base") ? NULL : &stk_vec__base;
