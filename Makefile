@@ -26,7 +26,7 @@ endif
 
 help:
 	@echo 'make                 build libstoker, the stoker command, tests and examples into build/'
-	@echo 'make demo            build and run the examples'
+	@echo 'make demo            build, draw pictures, train a network on them, show how it went'
 	@echo 'make test            build and run all tests'
 	@echo 'make test SAN=1      the same under AddressSanitizer and UBSan    (build-san/)'
 	@echo 'make test TSAN=1     the threaded tests under ThreadSanitizer     (build-tsan/)'
