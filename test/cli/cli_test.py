@@ -1,0 +1,296 @@
+"""The command from outside: exact messages, exit codes, files that survive. Needs nothing but Python and bash.
+
+    cli_test.py path/to/stoker source-folder
+"""
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+STOKER = os.path.abspath(sys.argv[1])
+SOURCE = os.path.abspath(sys.argv[2])
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def npy(kind, shape, data):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, str(tuple(shape)))
+    head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data
+
+
+def write_npz(path, rows=200, width=4, names=("x", "y"), classes=2):
+    """Label k has k in its first column; the rest is a pattern."""
+    label = [i % classes for i in range(rows)]
+    x = [float(label[i]) * 2 - 1 if k == 0 else ((i * 7 + k * 3) % 11) / 11 for i in range(rows) for k in range(width)]
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr(names[0] + ".npy", npy("<f4", (rows, width), struct.pack("<%df" % len(x), *x)))
+        z.writestr(names[1] + ".npy", npy("<i8", (rows,), struct.pack("<%dq" % rows, *label)))
+
+
+class Command(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        os.chmod(self.folder, 0o777)
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        self.run_ok("init", "mlp", "--input", "4", "--classes", "2", "--out", "m.json", "--quiet")
+        write_npz(os.path.join(self.folder, "d.npz"))
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def run_it(self, *words, **more):
+        return subprocess.run([STOKER, *words], cwd=self.folder, capture_output=True, text=True, timeout=120, **more)
+
+    def run_ok(self, *words):
+        done = self.run_it(*words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def fails(self, code, stderr, *words, **more):
+        done = self.run_it(*words, **more)
+        self.assertEqual(done.stderr, stderr)
+        self.assertEqual((done.returncode, done.stdout), (code, ""))
+
+    def fails_like(self, code, pattern, *words, **more):
+        done = self.run_it(*words, **more)
+        self.assertRegex(done.stderr, pattern)
+        self.assertEqual((done.returncode, done.stdout), (code, ""))
+
+
+class Usage(Command):
+    def test_wrong_words(self):
+        self.fails(2, "stoker: unknown command 'trian'; did you mean 'train'?\nsee: stoker help\n", "trian")
+        self.fails(2, "stoker: unknown command 'fly'\nsee: stoker help\n", "fly")
+        see = "\nsee: stoker help train\n"
+        self.fails(2, "stoker train: missing argument: MODEL.json DATA..." + see, "train", "m.json")
+        for words, message in (
+                (["--epoch", "3"], "unknown option --epoch; did you mean --epochs?"),
+                (["-e", "3"], "unknown option -e; options start with two dashes"),
+                (["--epochs", "many"], "--epochs is 'many'; it must be a whole number from 0 up"),
+                (["--epochs"], "--epochs needs a value: N"),
+                (["--epochs=1", "--epochs", "2"], "--epochs was given twice"),
+                (["--shuffle", "maybe"], "--shuffle is 'maybe'; say yes or no"),
+                (["--resume"], "--resume needs --checkpoint FILE: where to go on from")):
+            self.fails(2, "stoker train: " + message + see, "train", "m.json", "d.npz", *words)
+        self.fails(2, "stoker init: there is no kind 'cn', did you mean 'cnn'?; `stoker init` lists them\n"
+                   "see: stoker help init\n", "init", "cn")
+        self.fails(2, "stoker predict: --weights FILE is missing: the numbers of the model\nsee: stoker help predict\n",
+                   "predict", "m.json", "d.npz")
+
+    def test_help_and_version(self):
+        self.assertIn("commands:\n  train ", self.run_ok())
+        self.assertEqual(self.run_ok("help", "train"), self.run_ok("train", "--help"))
+        self.assertEqual(json.loads(self.run_ok("version", "--json"))["version"], self.run_ok("--version").split()[1])
+
+    def test_man_page_is_that_of_the_table(self):
+        with open(os.path.join(SOURCE, "doc", "stoker.1")) as f:
+            self.assertEqual(f.read(), self.run_ok("help", "--man"), "write it anew: stoker help --man > doc/stoker.1")
+
+    def test_completion_is_bash(self):
+        script = self.run_ok("completion", "bash")
+        ask = script + '\nCOMP_WORDS=(stoker train --ep); COMP_CWORD=2; _stoker; echo "${COMPREPLY[@]}"\n'
+        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr), ("--epochs\n", ""))
+
+
+class Training(Command):
+    def test_train_evaluate_predict(self):
+        out = self.run_ok("train", "m.json", "d.npz", "--epochs", "3", "--val-split", "0.2", "--save-weights",
+                          "w.safetensors", "--history", "h.json", "--csv", "l.csv", "--optimizer", "adam:lr=0.01")
+        lines = out.splitlines()
+        self.assertEqual(lines[0], "mlp: 9026 parameters, adam:lr=0.01, loss sparse_categorical_crossentropy, accuracy, "
+                         "batches of 32")
+        for i in range(3):
+            self.assertRegex(lines[1 + i], r"^Epoch %d/3 - [\d.]+ s - [\d.]+k? samples/s - loss \d\.\d+(e-\d+)? - "
+                             r"accuracy \d\.\d{4} - val_loss \d\.\d+(e-\d+)? - val_accuracy \d\.\d{4}$" % (i + 1))
+        self.assertEqual(lines[4:], ["weights: w.safetensors"])
+        history = json.loads(self.read("h.json"))
+        self.assertEqual(history["epoch"], [0, 1, 2])
+        self.assertEqual(list(history["history"]), ["loss", "accuracy", "val_loss", "val_accuracy"])
+        self.assertEqual(history["history"]["val_accuracy"][2], 1.0)
+        self.assertEqual(self.read("l.csv").decode().splitlines()[0], "epoch,loss,accuracy,val_loss,val_accuracy")
+        weights = ["m.json", "d.npz", "--weights", "w.safetensors"]
+        self.assertEqual(json.loads(self.run_ok("evaluate", *weights, "--json"))["accuracy"], 1)
+        self.assertEqual(self.run_ok("predict", *weights, "--classes"), "0\n1\n" * 100)
+        self.assertEqual(self.run_ok("predict", *weights, "--out", "y.npy"), "y.npy: float32[200,2]\n")
+        self.assertEqual(self.read("y.npy")[:6], b"\x93NUMPY")
+
+    def test_quiet_and_json(self):
+        self.assertEqual(self.run_ok("train", "m.json", "d.npz", "--quiet"), "")
+        lines = [json.loads(l) for l in self.run_ok("train", "m.json", "d.npz", "--epochs", "2", "--json").splitlines()]
+        self.assertEqual([l.get("epoch") for l in lines], [1, 2, None])
+        self.assertEqual((lines[2]["done"], lines[2]["steps"]), (True, 14))
+        done = self.run_it("train", "m.json", "no.npz", "--json")
+        self.assertEqual(json.loads(done.stdout)["error"]["exit"], 3)
+
+    def test_csv_with_a_target(self):
+        self.write("d.csv", "kind,a,b,c,d\n" + "".join("%d,%d,%g,0.5,1\n" % (i % 2, i % 2, i / 100) for i in range(100)))
+        out = self.run_ok("train", "m.json", "d.csv", "--target", "kind", "--epochs", "20", "--optimizer", "adam:lr=0.02")
+        self.assertIn("accuracy 1.0000", out.splitlines()[-1])
+        self.fails(1, "stoker train: d.csv: has no column 'sort'; its last one is 'd'\n", "train", "m.json", "d.csv",
+                   "--target", "sort")
+
+    def test_a_bar_on_a_terminal(self):
+        master, slave = pty.openpty()
+        child = subprocess.Popen([STOKER, "train", "m.json", "d.npz", "--epochs", "2"], cwd=self.folder, stdout=slave,
+                                 env=dict(os.environ, TERM="xterm", LC_ALL="C"))
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            text += part
+        os.close(master)
+        self.assertEqual(child.wait(), 0)
+        self.assertRegex(text.decode(), r"\rEpoch 2/2 7/7 [^\r]*samples/s - loss [^\r]*\x1b\[K\r\n$")
+
+    def test_demo(self):
+        out = self.run_ok("demo", "out", "--epochs", "1")
+        self.assertRegex(out, r"validation accuracy: 9\d\.\d\d %\nwhere the time went: 313 steps, 10000 samples")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["model.json", "model.safetensors", "shapes.npz"])
+
+
+class Mistakes(Command):
+    def touch(self, name, data=b""):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+        return name
+
+    def test_bad_files(self):
+        t = "stoker train: "
+        self.fails_like(3, r"^stoker train: no\.json: .*No such file or directory\n$", "train", "no.json", "d.npz")
+        self.fails_like(3, r"^stoker train: no\.npz: .*No such file or directory\n$", "train", "m.json", "no.npz")
+        self.fails_like(4, r"^stoker train: d\.npz: .*\n$", "train", "d.npz", "d.npz")
+        self.fails_like(4, r"^stoker train: cut\.json: .*\n$", "train", self.touch("cut.json", self.read("m.json")[:200]),
+                        "d.npz")
+        self.fails_like(4, r"^stoker train: cut\.npz: .*\n$", "train", "m.json",
+                        self.touch("cut.npz", self.read("d.npz")[:1000]))
+        self.fails(4, t + "m.txt: is no kind of data file this command knows (.npz, .npy, .csv, or .json for a "
+                   "pipeline)\n", "train", "m.json", self.touch("m.txt"))
+        self.fails_like(4, r"^stoker predict: w: says its header has \d+ bytes, .*\n$", "predict", "m.json", "d.npz",
+                        "--weights", self.touch("w", b"nothing of the kind"))
+
+    def test_unknown_layer(self):
+        self.write("odd.json", self.read("m.json").decode().replace('"Dense"', '"Dence"'))
+        self.fails_like(4, r"^stoker summary: .*Dence.*Dense.*\n$", "summary", "odd.json")
+
+    def test_wrong_shape(self):
+        write_npz(self.path("wide.npz"), width=5)
+        self.fails(5, "stoker train: rows of x 0 are [5], input 'input_layer' of the model wants [4] (-1: any); reshape the "
+                   "data or change the model's input\n", "train", "m.json", "wide.npz", "--quiet")
+        write_npz(self.path("names.npz"), names=("a", "b"))
+        self.fails(1, "stoker train: names.npz: has no array 'x'; it has: a, b (name what is meant with --x)\n", "train",
+                   "m.json", "names.npz")
+        self.run_ok("train", "m.json", "names.npz", "--x", "a", "--y", "b")
+
+    def test_unknown_loss(self):
+        done = self.run_it("train", "m.json", "d.npz", "--loss", "hingee")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"^stoker train: .*hingee.*\n$")
+
+    def test_nan_ends_it(self):
+        self.fails_like(1, r"^stoker train: the loss is \w+ after step \d+ of epoch \d+; training ends here .*\n$", "train",
+                        "m.json", "d.npz", "--optimizer", "sgd:lr=1e30", "--epochs", "5", "--quiet")
+
+
+class Safety(Command):
+    def test_read_only_folder(self):
+        os.mkdir(self.path("closed"), 0o555)
+        drop = None
+        if ROOT:  # root may write anywhere
+            def drop():
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            if subprocess.run([STOKER, "version"], preexec_fn=drop, capture_output=True).returncode:
+                self.skipTest("others may not run the command here")
+        for option in ("--checkpoint", "--save-weights", "--history", "--csv"):
+            self.fails(3, "stoker train: closed/f: cannot write into the folder 'closed': Permission denied\n", "train",
+                       "m.json", "d.npz", option, "closed/f", preexec_fn=drop)
+
+    def test_full_disk(self):
+        full = self.path("full")
+        os.mkdir(full)
+        if not ROOT or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", full],
+                                      capture_output=True).returncode:
+            self.skipTest("a small file system needs the right to mount one")
+        self.addCleanup(subprocess.run, ["umount", full])
+        words = ["train", "m.json", "d.npz", "--quiet"]
+        self.run_ok(*words, "--save-weights", "full/w")
+        before = self.read("full/w")
+        with open(self.path("full/filler"), "wb") as f:
+            f.write(bytes(70000))
+        done = self.run_it(*words, "--save-weights", "full/w", env=dict(os.environ, TMPDIR=self.folder))
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        found = re.match(r"^stoker train: \S*full/w: .*No space left on device.*; the weights are in (\S+) instead\n$",
+                         done.stderr)
+        self.assertTrue(found, done.stderr)
+        with open(found.group(1), "rb") as f:
+            self.assertEqual(f.read(), before)
+        self.assertEqual(self.read("full/w"), before)
+        done = self.run_it(*words, "--checkpoint", "full/c")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("No space left on device", done.stderr)
+        self.assertEqual(sorted(os.listdir(full)), ["filler", "w"])
+
+    def interrupt(self, words, number):
+        child = subprocess.Popen([STOKER, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        child.stdout.readline()  # one epoch is done
+        child.send_signal(number)
+        err = child.communicate(timeout=60)[1]
+        return child.returncode, err
+
+    def test_interrupted_and_resumed(self):
+        words = ["train", "m.json", "d.npz", "--epochs", "400", "--checkpoint", "c.ckpt", "--save-weights", "w",
+                 "--deterministic"]
+        self.run_ok(*[w.replace("c.ckpt", "whole.ckpt") for w in words], "--quiet")
+        whole = self.read("w")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            code, err = self.interrupt(words + ["--resume"] * (number == signal.SIGTERM), number)
+            self.assertEqual(code, 130, err)
+            self.assertRegex(err, r"^\nstopping after this step; once more ends at once\n"
+                             r"stoker train: stopped in epoch \d+ of 400 after step \d+; it can go on from c\.ckpt\n"
+                             r"go on with: stoker train m\.json d\.npz --epochs 400 --checkpoint c\.ckpt --save-weights w "
+                             r"--deterministic --resume\nthe weights so far are in w\n$")
+        self.run_ok(*words, "--resume", "--quiet")
+        self.assertEqual(self.read("w"), whole)
+        self.fails(1, "stoker train: c.ckpt: was made with seed 0, here it is 4; give the same one\n", *words, "--resume",
+                   "--quiet", "--seed", "4")
+
+    def test_damaged_checkpoint(self):
+        words = ["train", "m.json", "d.npz", "--checkpoint", "c.ckpt", "--quiet"]
+        self.run_ok(*words)
+        data = bytearray(self.read("c.ckpt"))
+        data[-100] ^= 1
+        with open(self.path("c.ckpt"), "wb") as f:
+            f.write(data)
+        self.fails_like(4, r"^stoker train: c\.ckpt: the checksum of '.*' is wrong; the checkpoint is damaged, use an older "
+                        r"one\n$", *words, "--resume", "--epochs", "2")
+        self.assertEqual(self.read("c.ckpt"), bytes(data))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
