@@ -11,12 +11,13 @@ typedef struct pass {
     stk_graph *g;
     const stk_update *update;
     stk_val iteration; /* int64: calls so far */
-    stk_val count;  /* int64: updates so far; fewer than iterations when gradients are gathered */
-    stk_val rate;   /* float32 variable */
-    stk_val scale;  /* dynamic scale, float32 variable; 0 = none */
-    stk_val finite; /* bool: all gradients are finite; 0 = not asked */
-    stk_val due;    /* bool: this call updates; 0 = each does */
-    stk_val clip;   /* one factor for all gradients; 0 = none */
+    stk_val count;   /* int64: updates so far; fewer than iterations when gradients are gathered */
+    stk_val rate;    /* float32 variable */
+    stk_val scale;   /* dynamic scale, float32 variable; 0 = none */
+    stk_val unscale; /* what gradients are divided by */
+    stk_val finite;  /* bool: all gradients are finite; 0 = not asked */
+    stk_val due;     /* bool: this call updates; 0 = each does */
+    stk_val clip;    /* one factor for all gradients; 0 = none */
 } pass;
 
 bool stk_optimizer_variable(const stk_optimizer_options *o, const char *weight, const char *slot,
@@ -85,14 +86,24 @@ static stk_val number_like(const pass *p, stk_val like, double x)
     return stk_g_scalar(p->g, stk_g_dtype(p->g, like), x);
 }
 
+/* A float32 gradient that was made from a shorter one is finite when that one is. Asking the shorter one keeps the long one
+ * from being stored: nobody but the update reads it. */
+static stk_val before_cast(const stk_graph *g, stk_val d)
+{
+    const stk_node *n = stk_node_of(g, d);
+    bool longer = n->op == STK_OP_CAST && stk_dtype_is_float(stk_type_of(g, n->in[0])->dtype);
+    return longer ? n->in[0] : d;
+}
+
 static stk_val all_finite(const pass *p)
 {
     stk_val all = 0;
     for (int32_t i = 0; i < p->update->n; i++)
         if (p->update->gradients[i])
-            all = both(
-                p->g, all,
-                stk_g_all(p->g, stk_g_isfinite(p->g, p->update->gradients[i]), 0, NULL, false));
+            all = both(p->g, all,
+                       stk_g_all(p->g,
+                                 stk_g_isfinite(p->g, before_cast(p->g, p->update->gradients[i])),
+                                 0, NULL, false));
     return all;
 }
 
@@ -103,7 +114,7 @@ static stk_val gradient_of(const pass *p, int32_t i)
     stk_val v = p->update->variables[i],
             d = stk_g_cast(g, p->update->gradients[i], compute_dtype(g, v));
     if (p->scale)
-        d = stk_g_div(g, d, stk_g_cast(g, p->scale, stk_g_dtype(g, d)));
+        d = stk_g_div(g, d, stk_g_cast(g, p->unscale, stk_g_dtype(g, d)));
     else if (p->o->loss_scale_factor > 0)
         d = stk_g_div(g, d, number_like(p, d, p->o->loss_scale_factor));
     if (!p->due) return d;
@@ -258,6 +269,9 @@ static pass begin(const stk_optimizer *o, stk_graph *g, const stk_update *update
     if (p.o->dynamic_loss_scale) {
         p.scale = dynamic_scale(p.o, g);
         p.finite = all_finite(&p);
+        /* An update that is left out may divide by anything. That the division waits for the answer keeps all that
+         * follows together with the selects at its end: one chain, one pass. */
+        p.unscale = stk_g_select(g, p.finite, p.scale, stk_g_scalar(g, STK_F32, 1));
     }
     if (steps > 1) {
         stk_val every = stk_g_scalar(g, STK_I64, (double)steps);
