@@ -15,7 +15,7 @@ static const stk_option rows[] = {
     ROW(rho, NULL, REAL, 0, 1, NAN),
     ROW(beta_1, "beta1", REAL, 0, 1, NAN),
     ROW(beta_2, "beta2", REAL, 0, 1, NAN),
-    ROW(epsilon, "eps", REAL, 0, MOST, 1e-7),
+    ROW(epsilon, "eps", REAL, 0, MOST, NAN),
     ROW(amsgrad, NULL, BOOL, 0, 1, NAN),
     ROW(centered, NULL, BOOL, 0, 1, NAN),
     ROW(initial_accumulator_value, NULL, REAL, 0, MOST, NAN),

@@ -310,6 +310,25 @@ TEST(mistakes_say_what_exists)
     }
 }
 
+TEST(json_says_everything_keras_needs)
+{
+    stk_error err;
+    stk_optimizer *o = NULL;
+    char *text = NULL;
+    CHECK_OK(stk_optimizer_parse("adam:schedule=cosine_restarts/5", &o, &err));
+    CHECK_OK(stk_optimizer_to_json(o, &text, &err));
+    static const char *const parts[] = {"\"module\":\"keras.optimizers\",\"class_name\":\"Adam\"",
+                                        "\"epsilon\":1e-07",
+                                        "\"clipnorm\":null",
+                                        "\"beta_2\":0.999",
+                                        "\"first_decay_steps\":5",
+                                        "\"initial_learning_rate\":0.001",
+                                        "\"amsgrad\":false"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) CHECK_CONTAINS(text, parts[i]);
+    stk_text_free(text);
+    stk_optimizer_release(o);
+}
+
 TEST(structs_filled_by_hand_are_checked)
 {
     stk_error err;
