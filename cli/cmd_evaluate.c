@@ -27,7 +27,7 @@ static stk_status evaluate(const cli_args *args, stk_trainer_options *how, int64
 {
     stk_model *m = NULL;
     stk_trainer *t = NULL;
-    cli_data data = {.weights = NULL};
+    cli_batches data = {.weights = NULL};
     const stk_logs *logs = NULL;
     stk_status status = stk_model_load_json(args->rest[0], &m, err);
     if (status == STK_OK)

@@ -57,7 +57,7 @@ static stk_status predict(const cli_args *args, stk_trainer_options *how, int64_
 {
     stk_model *m = NULL;
     stk_trainer *t = NULL;
-    cli_data data = {.weights = NULL};
+    cli_batches data = {.weights = NULL};
     stk_tensor *y[CLI_ARRAYS] = {NULL};
     const char *path = cli_text(args, "out", NULL);
     stk_status status = stk_model_load_json(args->rest[0], &m, err);

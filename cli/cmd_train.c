@@ -16,7 +16,7 @@ typedef struct job {
     const cli_args *args;
     stk_model *model;
     stk_trainer *trainer;
-    cli_data data, validation;
+    cli_batches data, validation;
     stk_trainer_options how;
     stk_fit_options fit;
     cli_goal goal;

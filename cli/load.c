@@ -74,7 +74,7 @@ static stk_status take_usual(const stk_npz *npz, const char *path, const char *l
 }
 
 static stk_status load_npz(const cli_args *args, const stk_model *model, const char *path,
-                           bool want_y, cli_data *d, stk_error *err)
+                           bool want_y, cli_batches *d, stk_error *err)
 {
     stk_npz *npz = NULL;
     const char *x = cli_text(args, "x", NULL), *y = cli_text(args, "y", NULL);
@@ -135,7 +135,7 @@ static stk_status join_columns(const stk_csv *table, const char *path, stk_tenso
 }
 
 static stk_status read_columns(const cli_args *args, stk_csv *table, const char *path, bool want_y,
-                               stk_tensor **columns, cli_data *d, stk_error *err)
+                               stk_tensor **columns, cli_batches *d, stk_error *err)
 {
     int32_t n = stk_csv_column_count(table), target = -1;
     stk_status status = stk_csv_read(table, columns, err);
@@ -157,7 +157,7 @@ static stk_status read_columns(const cli_args *args, stk_csv *table, const char 
     return STK_OK;
 }
 
-static stk_status load_csv(const cli_args *args, const char *path, bool want_y, cli_data *d,
+static stk_status load_csv(const cli_args *args, const char *path, bool want_y, cli_batches *d,
                            stk_error *err)
 {
     stk_csv *table = NULL;
@@ -176,7 +176,7 @@ static stk_status load_csv(const cli_args *args, const char *path, bool want_y, 
 /* ---- .npy: x, then y ----------------------------------------------------------------------------------------------- */
 
 static stk_status load_npy(const stk_model *model, int n, const char *const *paths, bool want_y,
-                           cli_data *d, stk_error *err)
+                           cli_batches *d, stk_error *err)
 {
     int32_t nx = stk_model_input_count(model), ny = want_y ? stk_model_output_count(model) : 0;
     if (n != nx + ny || n > CLI_ARRAYS)
@@ -195,9 +195,9 @@ static stk_status load_npy(const stk_model *model, int n, const char *const *pat
 /* ---- all -------------------------------------------------------------------------------------------------------------- */
 
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
-                         const char *const *paths, bool want_y, cli_data *out, stk_error *err)
+                         const char *const *paths, bool want_y, cli_batches *out, stk_error *err)
 {
-    *out = (cli_data){.weights = NULL};
+    *out = (cli_batches){.weights = NULL};
     const char *path = n > 0 ? paths[0] : "";
     stk_status status;
     if (ends(path, ".npy"))
@@ -228,7 +228,7 @@ stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
     return status;
 }
 
-void cli_data_release(cli_data *data)
+void cli_data_release(cli_batches *data)
 {
     for (int i = 0; i < CLI_ARRAYS; i++) {
         stk_tensor_release(data->x[i]);
@@ -236,19 +236,19 @@ void cli_data_release(cli_data *data)
     }
     stk_tensor_release(data->weights);
     stk_dataset_release(data->dataset);
-    *data = (cli_data){.weights = NULL};
+    *data = (cli_batches){.weights = NULL};
 }
 
 /* ---- what to run ---------------------------------------------------------------------------------------------------------- */
 
-static stk_dtype target_dtype(const cli_data *data)
+static stk_dtype target_dtype(const cli_batches *data)
 {
     if (!data->dataset) return data->y[0] ? data->y[0]->dtype : STK_F32;
     const stk_schema *schema = stk_dataset_schema(data->dataset);
     return schema && schema->n > 1 ? schema->fields[1].dtype : STK_F32;
 }
 
-cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_data *data)
+cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_batches *data)
 {
     stk_spec out = stk_model_output(model, 0);
     stk_dtype y = target_dtype(data);

@@ -7,11 +7,11 @@
 enum { CLI_ARRAYS = 16 };
 
 /* Data from files, by their kind: .npz, .csv, .npy (x, then y), .json (a pipeline). */
-typedef struct cli_data {
+typedef struct cli_batches {
     stk_tensor *x[CLI_ARRAYS], *y[CLI_ARRAYS], *weights;
     stk_dataset *dataset;
     stk_train_data view; /* of the above, for the trainer */
-} cli_data;
+} cli_batches;
 
 /* Options that say which parts of the files are meant; to be put into a command's list. */
 #define CLI_DATA_OPTIONS                                                                           \
@@ -32,14 +32,14 @@ typedef struct cli_data {
 
 /* want_y: targets must be there. */
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
-                         const char *const *paths, bool want_y, cli_data *out, stk_error *err);
-void cli_data_release(cli_data *data);
+                         const char *const *paths, bool want_y, cli_batches *out, stk_error *err);
+void cli_data_release(cli_batches *data);
 
 /* What was asked for, or what fits the data: labels that are whole numbers mean a choice among classes. */
 typedef struct cli_goal {
     const char *loss, *metrics;
 } cli_goal;
-cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_data *data);
+cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_batches *data);
 
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);
