@@ -15,13 +15,18 @@ typedef struct fuser {
     int32_t *first;   /* lowest node index per cluster root */
     int32_t *next;    /* per node: the next of its cluster, in a ring */
     int32_t *visited; /* per node: stamp of the last search */
+    int32_t *counted; /* per value: stamp of the last count */
     int32_t *stack;
     int32_t stamp, count;
 } fuser;
 
-enum {
-    MOST_NODES = 28
-}; /* per chain: keeps registers, inputs and constants inside the chain's limits */
+/* Per chain. A node is at most one output and takes at most one register, an operand from outside is an input or a constant
+ * and takes one register: within these numbers no limit of a chain (kernels.h) can be passed. */
+enum { MOST_NODES = 24, MOST_OPERANDS = 24 };
+_Static_assert(MOST_NODES + MOST_OPERANDS <= (int)STK_CHAIN_REGS &&
+                   MOST_NODES <= (int)STK_CHAIN_IO && MOST_OPERANDS <= (int)STK_CHAIN_IO &&
+                   MOST_NODES <= (int)STK_CHAIN_OPS,
+               "chains hold what is fused");
 
 static int32_t find(fuser *f, int32_t id)
 {
@@ -77,10 +82,32 @@ static bool is_around(fuser *f, int32_t from, int32_t to)
     return false;
 }
 
+/* Different values that the two clusters together read from outside. */
+static int32_t count_operands(fuser *f, int32_t a, int32_t b)
+{
+    int32_t count = 0, ends[2] = {f->first[a], f->first[b]};
+    f->stamp++;
+    for (int side = 0; side < 2; side++) {
+        int32_t k = ends[side];
+        do {
+            const stk_node *n = &f->g->nodes[k];
+            for (int32_t i = 0; i < n->nin; i++) {
+                int32_t from = f->g->values[n->in[i]].node;
+                int32_t source = f->cluster[from] >= 0 ? find(f, f->cluster[from]) : -1;
+                if (source == a || source == b || f->counted[n->in[i]] == f->stamp) continue;
+                f->counted[n->in[i]] = f->stamp;
+                count++;
+            }
+        } while ((k = f->next[k]) != ends[side]);
+    }
+    return count;
+}
+
 /* May the clusters become one? Direct edges between them are what we want. */
 static bool can_join(fuser *f, int32_t mine, int32_t id)
 {
-    return f->size[mine] + f->size[id] <= MOST_NODES && !is_around(f, mine, id) &&
+    return f->size[mine] + f->size[id] <= MOST_NODES &&
+           count_operands(f, mine, id) <= MOST_OPERANDS && !is_around(f, mine, id) &&
            !is_around(f, id, mine);
 }
 
@@ -118,8 +145,9 @@ stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters
 {
     size_t n = (size_t)g->nnodes + 1, edges = n;
     for (int64_t k = 0; k < g->nnodes; k++) edges += (size_t)g->nodes[k].nin;
-    int32_t *memory = stk_calloc(6 * n + edges, sizeof *memory);
-    if (!memory) return stk_fail_memory(err, "fuse", (6 * n + edges) * sizeof *memory);
+    size_t values = (size_t)g->nvalues + 1, all = 6 * n + values + edges;
+    int32_t *memory = stk_calloc(all, sizeof *memory);
+    if (!memory) return stk_fail_memory(err, "fuse", all * sizeof *memory);
     fuser f = {.g = g,
                .cluster = clusters,
                .parent = memory,
@@ -127,7 +155,8 @@ stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters
                .first = memory + 2 * n,
                .next = memory + 3 * n,
                .visited = memory + 4 * n,
-               .stack = memory + 6 * n};
+               .counted = memory + 6 * n,
+               .stack = memory + 6 * n + values};
     for (int32_t k = 0; k < g->nnodes; k++) {
         clusters[k] = -1;
         f.next[k] = k;
