@@ -161,6 +161,11 @@ static int rss(const bench_options *o, double *mb)
     {                                                                                              \
         .name = row, .unit = "ns", .setup = eager_setup, .run = f, .teardown = eager_teardown      \
     }
+#define FIT(row, u)                                                                                \
+    {                                                                                              \
+        .name = row, .unit = u, .setup = bench_fit_setup, .run = bench_fit_run,                    \
+        .finish = bench_fit_finish, .teardown = bench_fit_teardown                                 \
+    }
 static const bench_row rows[] = {
     TRAIN("tiny_step", "us"),
     TRAIN("tiny_step_b32", "us"),
@@ -171,6 +176,12 @@ static const bench_row rows[] = {
     {.name = "build_time", .unit = "ms", .value = build_time},
     {.name = "build_cold", .unit = "ms", .value = build_cold},
     {.name = "rss", .unit = "MB", .value = rss},
+    FIT("fit_tiny_step", "us"),
+    FIT("fit_tiny_step_b32", "us"),
+    FIT("fit_mlp_b512", "us"),
+    FIT("fit_cnn_step", "ms"),
+    {.name = "fit_start", .unit = "ms", .value = bench_fit_start},
+    {.name = "fit_rss", .unit = "MB", .value = bench_fit_rss},
 };
 
 int main(int argc, char **argv) { return bench_main(argc, argv, rows, sizeof rows / sizeof *rows); }

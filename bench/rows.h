@@ -34,6 +34,14 @@ int bench_training_run(bench_training *t, int64_t steps);
 double bench_training_loss(bench_training *t); /* mean over one ring */
 void bench_training_release(bench_training *t);
 
+/* rows_fit.c: the same jobs through a model of layers and fit. */
+int bench_fit_setup(const bench_options *options, void **state);
+int bench_fit_run(void *state, int64_t steps);
+int bench_fit_finish(void *state);
+void bench_fit_teardown(void *state);
+int bench_fit_start(const bench_options *options, double *ms); /* from the start of the process */
+int bench_fit_rss(const bench_options *options, double *mb);
+
 int bench_failed(const char *what, const stk_error *err); /* says it on stderr, returns 1 */
 
 #endif

@@ -48,7 +48,9 @@ JOBS = {
     "cnn_step": Job("cnn", (64, 64, 3), 32, 8, "ce", 1e-4),
 }
 UNITS = {"tiny_step": "us", "tiny_step_b32": "us", "mlp_b512": "us", "cnn_step": "ms",
-         "eager_add": "ns", "eager_matmul": "ns", "build_time": "ms", "rss": "MB"}
+         "eager_add": "ns", "eager_matmul": "ns", "build_time": "ms", "rss": "MB",
+         "fit_tiny_step": "us", "fit_tiny_step_b32": "us", "fit_mlp_b512": "us",
+         "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB"}
 CNN_FILTERS, CNN_CLASSES = 32, 10
 
 
@@ -157,7 +159,7 @@ class Peer:
             timed = way.make()
             self.built[label] = (timed, timed.evaluate() if timed.evaluate else None)
             if timed.evaluate:
-                timed.run(SANITY_RINGS * JOBS[row].ring)  # enough for the loss to fall
+                timed.run(SANITY_RINGS * JOBS[row.removeprefix("fit_")].ring)  # enough for the loss to fall
         timed, loss_first = self.built[label]
         samples = time_slices(timed.run, seconds)
         line["samples"] = [round(s * UNIT_PER_SECOND[unit], 4) for s in samples]

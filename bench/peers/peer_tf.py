@@ -6,9 +6,13 @@
     xla             function_raw with jit_compile=True
     while           the whole ring in one call, an in-graph loop around function_raw's body
     while_xla       the same with jit_compile=True
+    fit             Keras' fit over shuffled arrays (rows fit_*)
+    fit_xla         the same with jit_compile=True
 """
 import itertools
 import os
+import subprocess
+import sys
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -126,6 +130,62 @@ def make(job, kind, xla=False):
     return training.per_step(training.raw_step(), xla)
 
 
+def keras_model(job, xla=False):
+    layers = tf.keras.layers
+    if job.kind == "cnn":
+        parts = [layers.Input(job.sizes), layers.Conv2D(common.CNN_FILTERS, 3, activation="relu"),
+                 layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(common.CNN_CLASSES)]
+    else:
+        parts = [layers.Input(job.sizes[:1])]
+        parts += [layers.Dense(n, activation="relu") for n in job.sizes[1:-1]]
+        parts += [layers.Dense(job.sizes[-1])]
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True) if job.loss == "ce" else "mse"
+    model = tf.keras.Sequential(parts)
+    model.compile(tf.keras.optimizers.Adam(job.rate), loss, jit_compile=xla)
+    return model
+
+
+def fit(job, xla=False):
+    x, y = common.make_data(job)
+    x, y = x.reshape((-1,) + x.shape[2:]), y.reshape((-1,) + y.shape[2:])
+    model = keras_model(job, xla)
+
+    def run(count):
+        epochs = -(-count // job.ring)
+        model.fit(x, y, batch_size=job.batch, epochs=epochs, shuffle=True, verbose=0)
+        return epochs * job.ring
+
+    return common.Timed(run, lambda: model.evaluate(x, y, batch_size=job.batch, verbose=0))
+
+
+FIRST_STEP = """
+import os
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import numpy as np, tensorflow as tf
+layers = tf.keras.layers
+model = tf.keras.Sequential([layers.Input((100,)), layers.Dense(128, activation="relu"), layers.Dense(10)])
+model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model.fit(np.ones((10, 100), "f4"), np.arange(10), batch_size=10, verbose=0)
+print([line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")][0])
+"""
+
+
+def first_step():
+    """-> seconds from the start of a process to the end of its first step, and its peak in MB."""
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", FIRST_STEP], capture_output=True, text=True, check=True)
+    return time.perf_counter() - start, int(done.stdout.split()[-1]) / 1024.0
+
+
+def fit_start():
+    first_step()  # brings the files into memory
+    return "tensorflow", "fit", first_step()[0] * 1e3
+
+
+def fit_rss():
+    return "tensorflow", "fit", first_step()[1]
+
+
 def eager(operation):
     a, b = tf.random.uniform((10, 10)), tf.random.uniform((10, 10))
 
@@ -169,5 +229,11 @@ ROWS["eager_matmul"] = [
     common.Way("tensorflow", "operator", lambda: eager(lambda a, b: a @ b)),
     common.Way("tensorflow", "raw_ops", lambda: eager(lambda a, b: tf.raw_ops.MatMul(a=a, b=b)))]
 
+for row, job in common.JOBS.items():
+    ROWS["fit_" + row] = [common.Way("tensorflow", "fit", lambda job=job: fit(job))]
+    if job.kind == "mlp":
+        ROWS["fit_" + row].append(common.Way("tensorflow", "fit_xla", lambda job=job: fit(job, True)))
+
 if __name__ == "__main__":
-    common.Peer(ROWS, {"build_time": build_time, "rss": rss}).main({"tensorflow": tf.__version__})
+    common.Peer(ROWS, {"build_time": build_time, "rss": rss, "fit_start": fit_start,
+                       "fit_rss": fit_rss}).main({"tensorflow": tf.__version__})
