@@ -30,13 +30,14 @@ typedef struct word {
     char text[];
 } word;
 
-uint32_t stk_trace_on;
+uint32_t stk_trace_on, stk_trace_rounds;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below, except atomics */
 static ring *rings;
 static word *interned[BUCKETS];
 static int32_t threads_seen;
 static int64_t records_wanted = DEFAULT_RECORDS;
+static int64_t sample_period; /* atomic: one round in so many; 0: all, as long as tracing is on */
 static uint64_t refused;     /* atomic: records for which there was no ring */
 static uint32_t generation;  /* atomic: counts forget, so that threads drop pointers to old rings */
 static stk_tick_scale scale; /* first mark when enabled, second at each drain */
@@ -48,6 +49,8 @@ LOCAL ring *local_ring;
 LOCAL uint32_t local_generation;
 LOCAL bool local_failed; /* no memory for a ring: not tried again before the next forget */
 LOCAL char local_name[NAME];
+LOCAL uint64_t local_round; /* ticks of the last call of stk_trace_step; 0: none to count from */
+LOCAL int64_t local_rounds;
 
 static void mark_exited(void *value)
 {
@@ -154,9 +157,50 @@ void stk_trace_enable(int64_t records)
     if (!scale.ticks[0]) stk_tick_scale_mark(&scale, 0);
     pthread_mutex_unlock(&lock);
     __atomic_store_n(&stk_trace_on, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&stk_trace_rounds, 1, __ATOMIC_RELEASE);
 }
 
-void stk_trace_disable(void) { __atomic_store_n(&stk_trace_on, 0, __ATOMIC_RELEASE); }
+void stk_trace_disable(void)
+{
+    __atomic_store_n(&stk_trace_on, 0, __ATOMIC_RELEASE);
+    if (!__atomic_load_n(&sample_period, __ATOMIC_RELAXED))
+        __atomic_store_n(&stk_trace_rounds, 0, __ATOMIC_RELEASE);
+}
+
+void stk_trace_sample(int64_t period)
+{
+    __atomic_store_n(&sample_period, period > 0 ? period : 0, __ATOMIC_RELEASE);
+    stk_trace_disable();
+    if (period > 0) {
+        pthread_mutex_lock(&lock);
+        if (!scale.ticks[0]) stk_tick_scale_mark(&scale, 0);
+        pthread_mutex_unlock(&lock);
+        __atomic_store_n(&stk_trace_rounds, 1, __ATOMIC_RELEASE);
+    }
+}
+
+void stk_trace_round(uint32_t steps)
+{
+    int64_t period = __atomic_load_n(&sample_period, __ATOMIC_RELAXED);
+    uint64_t now = stk_ticks();
+    if (local_round && stk_trace_is_on())
+        stk_trace_put(STK_TRACE_SPAN, "step", steps, local_round, (int64_t)(now - local_round));
+    local_round = now;
+    if (!period) return;
+    bool record = local_rounds++ % period == 0;
+    __atomic_store_n(&stk_trace_on, record, __ATOMIC_RELEASE);
+    if (record)
+        local_round = stk_ticks(); /* behind the bookkeeping of this call */
+    else
+        local_round = 0;
+}
+
+void stk_trace_step_break(void)
+{
+    local_round = 0;
+    if (__atomic_load_n(&sample_period, __ATOMIC_RELAXED))
+        __atomic_store_n(&stk_trace_on, 0, __ATOMIC_RELEASE);
+}
 
 /* ---- reading ------------------------------------------------------------------------------- */
 

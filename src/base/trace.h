@@ -60,6 +60,20 @@ static inline void stk_trace_mark(const char *name, uint32_t arg)
     if (stk_trace_is_on()) stk_trace_put(STK_TRACE_MARK, name, arg, stk_ticks(), 0);
 }
 
+/* Loops call this once per round, always at the same place: the stretch since the call before becomes a span "step" of
+ * so many steps. With sampling, one round in `period` is recorded in full and nothing else, which is cheap enough to be
+ * always on; 0 ends it. Rounds are counted per thread. */
+extern uint32_t stk_trace_rounds; /* somebody wants to know about rounds */
+void stk_trace_round(uint32_t steps);
+static inline void stk_trace_step(uint32_t steps)
+{
+    if (__builtin_expect(__atomic_load_n(&stk_trace_rounds, __ATOMIC_RELAXED) != 0, 0))
+        stk_trace_round(steps);
+}
+void stk_trace_sample(int64_t period);
+/* Ends the row of rounds on this thread: what comes now belongs to no step. */
+void stk_trace_step_break(void);
+
 /* The same pointer for the same text, valid until stk_trace_forget. NULL when out of memory. */
 const char *stk_trace_intern(const char *text);
 

@@ -49,8 +49,15 @@ struct stk_launch {
     int32_t args;
     const stk_impl *impl;
     const char *label; /* op name for the trace: a literal, or interned there */
+    uint32_t tag; /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
     double flops, bytes;
 };
+
+/* What a device writes into the arg of a launch's spans: the tag, and the part (255: that one or a later one). */
+static inline uint32_t stk_launch_span_arg(const stk_launch *l, int32_t part)
+{
+    return l->tag << 8 | (uint32_t)(part < 255 ? part : 255);
+}
 
 /* One implementation of one kernel id on one device. Optional slots may be NULL; the default is named. */
 struct stk_impl {

@@ -3,6 +3,7 @@
 #include "graph/rewrite.h"
 
 #include "base/clock.h"
+#include "base/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,12 +125,14 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
                         "stk_program_new: out is NULL; pass the address of a stk_program *");
     STK_TRY(stk_graph_status(g, err));
     int64_t start = stk_now_ns();
+    uint64_t trace = stk_trace_start();
     stk_program *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
     p->plan.outside_results = outside_results;
     stk_status status = choose_device(p, o, err);
     if (status == STK_OK) status = run_passes(g, o->no_fuse, &p->g, err);
     if (status == STK_OK) status = plan_program(p, o, err);
+    stk_program_number(p);
     if (status == STK_OK) status = stk_program_emit(p, o, err);
     if (status != STK_OK) {
         stk_program_release(p);
@@ -138,6 +141,8 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     count_stats(p);
     stk_program_start_trial(p);
     p->stats.build_ms = (double)(stk_now_ns() - start) / 1e6;
+    stk_trace_span(trace, "program build", p->serial);
+    stk_program_enlist(p);
     *out = p;
     return STK_OK;
 }

@@ -184,6 +184,7 @@ static stk_status emit_launch(const linker *l, const stk_task *t, int64_t k, stk
                         .args = t->nargs,
                         .impl = t->impl,
                         .label = stk_op_name((stk_op)p->g->nodes[t->node].op),
+                        .tag = stk_launch_tag(p->serial, k),
                         .flops = t->flops,
                         .bytes = t->bytes};
     if (t->scratch_bytes) out->scratch = (char *)p->memory + t->scratch_at;

@@ -2,11 +2,14 @@
 #include "graph/control.h"
 #include "graph/program.h"
 
+#include "base/trace.h"
+
 #include <string.h>
 
 void stk_program_release(stk_program *p)
 {
     if (!p) return;
+    stk_program_delist(p);
     for (int64_t i = 0; i < p->nlaunches; i++) {
         const stk_impl *impl = p->launches[i].impl;
         if (impl && impl->discard) impl->discard(&p->launches[i]);
@@ -94,14 +97,18 @@ stk_status stk_program_feed(stk_program *p, const char *input, stk_tensor *t, st
         return stk_fail(err, STK_ERR_ARGUMENT, "no input '%s'; the first of %d is '%s'", input,
                         p->nfeeds, p->nfeeds ? p->feeds[0].name : "");
     STK_TRY(check_feed(f, t, err));
-    bool in_place =
-        p->device->vt->shares_memory && t->dtype == f->type.dtype && stk_tensor_is_dense(t);
-    if (!in_place) return feed_copy(p, f, t, err);
-    stk_tensor *old = f->tensor;
-    f->tensor = stk_tensor_retain(t);
-    bind(f, t->data);
-    stk_tensor_release(old);
-    return STK_OK;
+    uint64_t start = stk_trace_start();
+    stk_status status = STK_OK;
+    if (p->device->vt->shares_memory && t->dtype == f->type.dtype && stk_tensor_is_dense(t)) {
+        stk_tensor *old = f->tensor;
+        f->tensor = stk_tensor_retain(t);
+        bind(f, t->data);
+        stk_tensor_release(old);
+    } else {
+        status = feed_copy(p, f, t, err);
+    }
+    stk_trace_span(start, "program feed", p->serial);
+    return status;
 }
 
 /* ---- running ---------------------------------------------------------------------------------------------- */
@@ -131,6 +138,7 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
                             "input '%s' was not fed; call stk_program_feed first",
                             p->feeds[i].name);
     const stk_device_vt *vt = p->device->vt;
+    uint64_t start = stk_trace_start();
     for (int64_t t = 0; t < times; t++) {
         if (vt->shares_memory)
             *(int64_t *)p->step_address = p->step;
@@ -142,6 +150,7 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
             STK_TRY(stk_program_run_once(p, p->trial.threads, err));
         p->step++;
     }
+    stk_trace_span(start, "program run", p->serial);
     return STK_OK;
 }
 
@@ -160,10 +169,14 @@ stk_status stk_program_read(stk_program *p, const char *output, stk_tensor **cop
             return stk_fail(err, STK_ERR_STATE, "output '%s' is an input that was not fed", output);
         stk_tensor *t = NULL;
         STK_TRY(stk_tensor_new(f->type.dtype, f->type.shape.rank, f->type.shape.dim, &t, err));
+        uint64_t start = stk_trace_start();
         stk_status status = p->device->vt->wait(p->device, err);
+        stk_trace_span(start, "program wait", p->serial);
+        start = stk_trace_start();
         if (status == STK_OK)
             status = p->device->vt->download(p->device, t->data, from,
                                              (size_t)stk_type_bytes(&f->type), err);
+        stk_trace_span(start, "program read", p->serial);
         if (status == STK_OK)
             *copy = t;
         else

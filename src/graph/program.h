@@ -48,7 +48,17 @@ typedef struct stk_thread_trial {
     int64_t ns[2][STK_TRIAL_KEPT]; /* [one thread, all], rising */
 } stk_thread_trial;
 
+/* Tags of launches: which program (numbered in the order they were made, round and round) and which place. */
+enum { STK_TAG_PLACE_BITS = 12, STK_TAG_SERIALS = 1 << 12 };
+static inline uint32_t stk_launch_tag(uint32_t serial, int64_t place)
+{
+    uint32_t last = (1u << STK_TAG_PLACE_BITS) - 1;
+    return serial << STK_TAG_PLACE_BITS | (place < last ? (uint32_t)place : last);
+}
+
 struct stk_program {
+    struct stk_program *next_live; /* list of all programs, for reports */
+    uint32_t serial;               /* 1 .. STK_TAG_SERIALS - 1 */
     stk_graph *g;  /* after all passes; names and types live here */
     stk_plan plan; /* its arena holds params and argument lists */
     stk_device *device;
@@ -80,6 +90,28 @@ static inline void stk_patch_all(const stk_patch *patches, int32_t n, void *addr
 {
     for (int32_t i = 0; i < n; i++) *patches[i].where = (char *)address + patches[i].offset;
 }
+
+/* live.c: what is known about the launches of all living programs, for reports. `visit` must not make or release
+ * programs; texts stay valid for the life of the process (names of ops, kernels and implementations). */
+typedef struct stk_launch_facts {
+    uint32_t tag;
+    const char *label, *kernel, *impl;
+    double flops, bytes;
+    int32_t threads, parts;
+    bool updates; /* writes only into variables: the optimizer, moving averages */
+} stk_launch_facts;
+typedef struct stk_program_facts {
+    uint32_t serial;
+    int64_t runs; /* steps so far */
+    stk_program_stats stats;
+    const stk_launch_facts *launches;
+    int64_t nlaunches;
+} stk_program_facts;
+stk_status stk_program_visit(void (*visit)(void *context, const stk_program_facts *facts),
+                             void *context, stk_error *err);
+void stk_program_number(stk_program *p); /* gives it its serial; before launches are made */
+void stk_program_enlist(stk_program *p); /* once it is complete */
+void stk_program_delist(stk_program *p);
 
 /* trial.c: sets up the trials of a new program, if it needs any; a run that is part of one. */
 void stk_program_start_trial(stk_program *p);

@@ -47,7 +47,7 @@ static inline void run_range(const stk_launch *l, int64_t lo, int64_t hi, int32_
         run_local(l, lo, hi, part, share);
     else
         l->run(l, lo * l->scale, hi * l->scale, part);
-    stk_trace_span(start, l->label, (uint32_t)part);
+    stk_trace_span(start, l->label, stk_launch_span_arg(l, part));
 }
 
 /* Most launches of a small model are one part: no division, no pool. */
@@ -91,7 +91,7 @@ static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count, int
         if (!launch[i].impl->finish) continue;
         uint64_t start = stk_trace_start();
         launch[i].impl->finish(&launch[i]);
-        stk_trace_span(start, launch[i].label, (uint32_t)launch[i].parts);
+        stk_trace_span(start, launch[i].label, stk_launch_span_arg(&launch[i], launch[i].parts));
     }
 }
 
