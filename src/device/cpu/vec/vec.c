@@ -4,6 +4,7 @@
 #include "device/cpu/vec/conv.h"
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
+#include "device/cpu/vec/peak.h"
 #include "device/cpu/vec/pool.h"
 #include "device/cpu/vec/random.h"
 #include "device/cpu/vec/reduce.h"
@@ -27,4 +28,5 @@ const stk_vec STK_VEC(stk_vec) = {
     .norm = &STK_VEC(stk_vec_norm),
     .random = &STK_VEC(stk_vec_random),
     .rnn = &STK_VEC(stk_vec_rnn),
+    .peak = &STK_VEC(stk_vec_peak),
 };

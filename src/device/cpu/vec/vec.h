@@ -38,6 +38,7 @@ typedef struct stk_vec {
     const struct stk_vec_norm *norm;       /* norm.h */
     const struct stk_vec_random *random;   /* random.h */
     const struct stk_vec_rnn *rnn;         /* rnn.h */
+    const struct stk_vec_peak *peak;       /* peak.h */
 } stk_vec;
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */

@@ -1,0 +1,402 @@
+/* doctor.c - the examination: look once with the books open, then change one thing at a time and measure by turns. */
+#include "watch/probe.h"
+#include "watch/rules.h"
+#include "watch/stats.h"
+
+#include "base/cpus.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ADVICE = 32, MOST_CURVE = 12, MOST_VALUES = 6 };
+
+typedef struct doctor {
+    stk_prober p;
+    const stk_job *job;
+    stk_report *r;
+    stk_findings f;
+    stk_lane base;
+    stk_advice advice[MOST_ADVICE];
+    int32_t nadvice;
+} doctor;
+
+static double share(const doctor *d, stk_book book)
+{
+    double wall = stk_report_seconds(d->r, STK_BOOK_COUNT);
+    return wall > 0 ? d->r->book[book] / wall : 0;
+}
+
+/* ---- looking ---------------------------------------------------------------------------------------------------- */
+
+/* Steps with every record on: long enough for the change-point test, not longer than a sixth of the time. */
+static stk_status look(doctor *d, stk_error *err)
+{
+    stk_watch *watch = NULL;
+    stk_watch_options o = stk_watch_options_defaults();
+    o.title = d->job->name;
+    o.batch = d->job->batch;
+    o.plan_steps = d->job->plan_steps;
+    STK_TRY(stk_watch_start(&o, &watch, err));
+    double start = stk_seconds_now(), least = fmin(0.4, d->p.options.seconds / 12),
+           most = d->p.options.seconds / 6;
+    stk_job_settings as_is = stk_job_settings_defaults();
+    stk_status status = stk_lane_open(&d->p, &as_is, &d->base, err);
+    int64_t steps = 0, chunk = 8;
+    while (status == STK_OK) {
+        double took = stk_seconds_now() - start;
+        if ((took >= least && steps >= 24) || took >= most || steps >= 20000) break;
+        status = d->job->run(d->job->context, d->base.lane, chunk, err);
+        steps += chunk;
+        if (took < least / 8) chunk *= 2;
+    }
+    stk_status stopped = stk_watch_stop(watch, &d->r, status == STK_OK ? err : NULL);
+    return status != STK_OK ? status : stopped;
+}
+
+static stk_status take_stages(doctor *d, stk_error *err)
+{
+    enum { MOST = 32 };
+    stk_stage stages[MOST];
+    if (!d->job->stages) return STK_OK;
+    memset(stages, 0, sizeof stages);
+    int32_t n = d->job->stages(d->job->context, d->base.lane, stages, MOST);
+    for (int32_t i = 0; i < n; i++) STK_TRY(stk_report_add_stage(d->r, &stages[i], err));
+    return STK_OK;
+}
+
+/* Steps that come in bursts need longer turns: a turn should hold so many that its mean is worth something. */
+static void stretch_turns(doctor *d)
+{
+    static const double WANTED = 0.05, MOST_MS = 60;
+    const stk_report *r = d->r;
+    double sum = 0, square = 0;
+    int64_t n = r->nsteps - r->first_steady;
+    for (int64_t i = r->first_steady; i < r->nsteps; i++) {
+        double v = fmin(r->step_seconds[i], 20 * r->median + r->p90);
+        sum += v;
+        square += v * v;
+    }
+    if (n < 8 || sum <= 0) return;
+    double mean = sum / (double)n, variance = fmax(square / (double)n - mean * mean, 0);
+    double steps = variance / (mean * mean * WANTED * WANTED), ms = steps * mean * 1e3;
+    if (ms > d->p.options.slice_ms) d->p.options.slice_ms = fmax(d->p.options.slice_ms, fmin(ms, MOST_MS));
+}
+
+/* The job against itself: what a comparison can tell at best. */
+static stk_status measure_noise(doctor *d, stk_error *err)
+{
+    enum { PAIRS = 8 };
+    double log_ratio[PAIRS], turns[2 * PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        STK_TRY(stk_lane_turn(&d->p, &d->base, &turns[2 * i], err));
+        STK_TRY(stk_lane_turn(&d->p, &d->base, &turns[2 * i + 1], err));
+        log_ratio[i] = log(turns[2 * i] / turns[2 * i + 1]);
+    }
+    stk_gain same = stk_gain_of(log_ratio, PAIRS);
+    d->r->noise = fmax(fabs(log(same.low)), fabs(log(same.high)));
+    stk_sort_doubles(turns, 2 * PAIRS);
+    double middle = stk_quantile(turns, 2 * PAIRS, 0.5);
+    d->f.slice_noise = (stk_quantile(turns, 2 * PAIRS, 0.9) - turns[0]) / middle;
+    return STK_OK;
+}
+
+/* ---- probing ------------------------------------------------------------------------------------------------------- */
+
+static stk_status probe(doctor *d, const stk_job_settings *s, stk_gain *gain, double *step_seconds,
+                        stk_error *err)
+{
+    stk_lane other = {0};
+    stk_status status = stk_lane_open(&d->p, s, &other, err);
+    if (status == STK_OK) status = stk_lanes_compare(&d->p, &d->base, &other, gain, err);
+    if (status == STK_OK && step_seconds) *step_seconds = other.step_seconds;
+    stk_lane_close(&d->p, &other);
+    return status;
+}
+
+static stk_status probe_ceilings(doctor *d, stk_error *err)
+{
+    static const struct {
+        stk_knob knob;
+        const char *text;
+    } ceilings[] = {{STK_KNOB_FREE_INPUT, "if input were free"},
+                    {STK_KNOB_FREE_MODEL, "if the model were free"},
+                    {STK_KNOB_FREE_HOST, "if host functions were free"},
+                    {STK_KNOB_FREE_CALLBACKS, "if callbacks were free"}};
+    enum { CEILINGS = sizeof ceilings / sizeof *ceilings };
+    d->r->ceilings = stk_arena_array(&d->r->arena, CEILINGS, sizeof *d->r->ceilings);
+    if (!d->r->ceilings) return stk_fail_memory(err, "ceilings", 0);
+    for (int i = 0; i < CEILINGS; i++) {
+        stk_knob k = ceilings[i].knob;
+        if (!d->job->knob[k].offered) continue;
+        stk_job_settings s = stk_job_settings_defaults();
+        s.value[k] = 1;
+        STK_TRY(probe(d, &s, &d->f.gain[k], NULL, err));
+        d->r->ceilings[d->r->nceilings++] = (stk_ceiling){ceilings[i].text, d->f.gain[k]};
+    }
+    return STK_OK;
+}
+
+/* Is it worth a probe? The books say where nothing can be won. */
+static bool worth_trying(const doctor *d, stk_knob k)
+{
+    static const double LEAST = 0.02;
+    stk_gain input = d->f.gain[STK_KNOB_FREE_INPUT];
+    if (!d->job->knob[k].offered) return false;
+    switch (k) {
+    case STK_KNOB_PREFETCH:
+    case STK_KNOB_WORKERS:
+    case STK_KNOB_CACHE: return input.best > 0 ? input.high > 1.03 : share(d, STK_BOOK_INPUT) > LEAST;
+    case STK_KNOB_READ_EVERY:
+        return share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) > LEAST;
+    case STK_KNOB_CALLBACK_EVERY: return share(d, STK_BOOK_CALLBACKS) > LEAST;
+    case STK_KNOB_NATIVE_INPUT: return share(d, STK_BOOK_UPLOAD) > LEAST;
+    case STK_KNOB_GROUP:
+        return share(d, STK_BOOK_DISPATCH) + share(d, STK_BOOK_HOST) + share(d, STK_BOOK_RESIDUAL) >
+               0.05;
+    case STK_KNOB_THREADS:
+        return share(d, STK_BOOK_THREADS) + share(d, STK_BOOK_DISPATCH) > 0.15;
+    default: return stk_knob_class_of(k) == STK_KNOB_IS_SAFE;
+    }
+}
+
+/* Values to try, mildest first. */
+static int list_values(const doctor *d, stk_knob k, int64_t out[MOST_VALUES])
+{
+    const stk_job_knob *knob = &d->job->knob[k];
+    int64_t most = knob->most > 0 ? knob->most : INT64_MAX, now = knob->current;
+    int64_t wanted[MOST_VALUES];
+    int n = 0, kept = 0;
+    switch (k) {
+    case STK_KNOB_PREFETCH: wanted[n++] = 2, wanted[n++] = 8; break;
+    case STK_KNOB_WORKERS:
+        for (int64_t v = stk_max_i64(2, stk_cpu_count()); n < 4; v *= 2) wanted[n++] = v;
+        break;
+    case STK_KNOB_CACHE: wanted[n++] = knob->most; break;
+    case STK_KNOB_GROUP: wanted[n++] = 16; break;
+    case STK_KNOB_READ_EVERY:
+    case STK_KNOB_CALLBACK_EVERY: wanted[n++] = 50; break;
+    case STK_KNOB_THREADS: wanted[n++] = 1; break;
+    default: wanted[n++] = 1;
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t v = stk_min_i64(wanted[i], most);
+        bool further = k == STK_KNOB_THREADS ? v < now : v > now;
+        if (further && (kept == 0 || out[kept - 1] != v)) out[kept++] = v;
+    }
+    return kept;
+}
+
+static stk_status add_advice(doctor *d, stk_knob k, int64_t value, stk_gain gain, const char *text,
+                             stk_error *err)
+{
+    char line[96];
+    if (d->nadvice == MOST_ADVICE) return STK_OK;
+    if (!text) text = stk_advice_text(k, value, line, sizeof line);
+    stk_advice *a = &d->advice[d->nadvice++];
+    *a = (stk_advice){.text = stk_arena_strdup(&d->r->arena, text),
+                      .knob = k,
+                      .value = value,
+                      .gain = gain,
+                      .changes_mathematics = stk_knob_class_of(k) == STK_KNOB_IS_MATH,
+                      .settings = stk_job_settings_defaults()};
+    a->settings.value[k] = value;
+    return a->text ? STK_OK : stk_fail_memory(err, "advice", 0);
+}
+
+/* Of several values the mildest that is nearly as good as the best; more are tried as long as they help. */
+static stk_status probe_knob(doctor *d, stk_knob k, stk_error *err)
+{
+    int64_t values[MOST_VALUES];
+    int n = list_values(d, k, values);
+    stk_gain best = {0};
+    int64_t chosen = 0;
+    for (int i = 0; i < n; i++) {
+        stk_job_settings s = stk_job_settings_defaults();
+        stk_gain gain;
+        s.value[k] = values[i];
+        STK_TRY(probe(d, &s, &gain, NULL, err));
+        if (best.best > 0 && gain.best < 1.05 * best.best) break;
+        best = gain;
+        chosen = values[i];
+        if (stk_seconds_now() > d->p.deadline) break;
+    }
+    d->f.gain[k] = best;
+    if (best.low > 1.02 && best.best > 1.03) return add_advice(d, k, chosen, best, NULL, err);
+    return STK_OK;
+}
+
+static stk_status probe_together(doctor *d, stk_error *err)
+{
+    stk_job_settings s = stk_job_settings_defaults();
+    if (d->nadvice < 2) return STK_OK;
+    for (int32_t i = 0; i < d->nadvice; i++) s.value[d->advice[i].knob] = d->advice[i].value;
+    return probe(d, &s, &d->r->together, NULL, err);
+}
+
+/* ---- what changes the mathematics ------------------------------------------------------------------------------------ */
+
+static stk_status add_point(doctor *d, int64_t batch, stk_gain *gain, stk_error *err)
+{
+    stk_job_settings s = stk_job_settings_defaults();
+    double seconds = 0;
+    s.value[STK_KNOB_BATCH] = batch;
+    STK_TRY(probe(d, &s, gain, &seconds, err));
+    double per_example = d->base.step_seconds / (double)d->base.batch / gain->best;
+    d->r->curve[d->r->ncurve++] =
+        (stk_curve_point){batch, per_example * (double)batch, 1 / per_example, *gain};
+    return STK_OK;
+}
+
+/* The smallest batch that reaches nine tenths of the best rate. */
+static void find_knee(stk_report *r)
+{
+    double best = 0;
+    for (int64_t i = 0; i < r->ncurve; i++) best = fmax(best, r->curve[i].examples_per_second);
+    for (int64_t i = 0; i < r->ncurve && !r->knee; i++)
+        if (r->curve[i].examples_per_second >= 0.9 * best) r->knee = r->curve[i].batch;
+}
+
+static stk_status probe_batches(doctor *d, stk_error *err)
+{
+    int64_t batch = d->base.batch, most = d->job->knob[STK_KNOB_BATCH].most;
+    if (!d->job->knob[STK_KNOB_BATCH].offered) return STK_OK;
+    d->r->curve = stk_arena_array(&d->r->arena, MOST_CURVE, sizeof *d->r->curve);
+    if (!d->r->curve) return stk_fail_memory(err, "a curve", 0);
+    d->r->batch_limit = most;
+    d->r->curve[d->r->ncurve++] =
+        (stk_curve_point){batch, d->base.step_seconds,
+                          (double)batch / d->base.step_seconds, (stk_gain){1, 1, 1}};
+    double last = 1;
+    for (int64_t k = 2; d->r->ncurve < 6; k *= 2) {
+        stk_gain gain;
+        if (most > 0 && batch * k > most) break;
+        if (k > 2 && stk_seconds_now() > d->p.deadline) break;
+        STK_TRY(add_point(d, batch * k, &gain, err));
+        if (k <= 4) d->f.batch_gain = gain;
+        if (k >= 4 && gain.best < 1.05 * last) break; /* flat from here on */
+        last = gain.best;
+    }
+    find_knee(d->r);
+    for (int64_t i = 0; i < d->r->ncurve; i++)
+        if (d->r->curve[i].batch == d->r->knee && d->r->curve[i].gain.low > 1.1)
+            return add_advice(d, STK_KNOB_BATCH, d->r->knee, d->r->curve[i].gain, NULL, err);
+    return STK_OK;
+}
+
+static stk_status probe_precision(doctor *d, stk_error *err)
+{
+    stk_job_settings s = stk_job_settings_defaults();
+    stk_gain gain;
+    if (!d->job->knob[STK_KNOB_PRECISION].offered || d->job->knob[STK_KNOB_PRECISION].current <= 16)
+        return STK_OK;
+    s.value[STK_KNOB_PRECISION] = 16;
+    STK_TRY(probe(d, &s, &gain, NULL, err));
+    d->f.gain[STK_KNOB_PRECISION] = gain;
+    return gain.low > 1.03 ? add_advice(d, STK_KNOB_PRECISION, 16, gain, NULL, err) : STK_OK;
+}
+
+/* ---- other devices: only the model knows them ------------------------------------------------------------------------- */
+
+static const char *const USUAL_CARDS[] = {"t4", "a100", "rtx3080ti", "rtx4090", "irisxe"};
+
+static stk_status compare_devices(doctor *d, stk_error *err)
+{
+    stk_report *r = d->r;
+    stk_work work;
+    const char *const *cards = d->p.options.cards ? d->p.options.cards : USUAL_CARDS;
+    int32_t n = d->p.options.cards ? d->p.options.ncards
+                                   : (int32_t)(sizeof USUAL_CARDS / sizeof *USUAL_CARDS);
+    if (stk_report_work(r, &work, NULL) != STK_OK) return STK_OK;
+    static const char *const notes[] = {"the CPU is faster", "uncertain", "faster"};
+    r->devices = stk_arena_array(&r->arena, (size_t)n + 1, sizeof *r->devices);
+    if (!r->devices) return stk_fail_memory(err, "devices", 0);
+    r->devices[r->ndevices++] = (stk_device_row){"cpu:0, model alone", "measured", work.cpu_seconds,
+                                                 work.cpu_seconds, "books without input, callbacks"};
+    for (int32_t i = 0; i < n; i++) {
+        stk_what_if x;
+        STK_TRY(stk_what_if_card(cards[i], &work, &x, err));
+        const char *name = stk_arena_strdup(&r->arena, x.card);
+        if (!name) return stk_fail_memory(err, "devices", 0);
+        r->devices[r->ndevices++] = (stk_device_row){name, "model", x.low_seconds, x.high_seconds,
+                                                     notes[x.verdict + 1]};
+        d->f.cards++;
+        d->f.cards_faster += x.verdict > 0;
+        d->f.cards_slower += x.verdict < 0;
+    }
+    return STK_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------------- */
+
+static int by_gain(const void *a, const void *b)
+{
+    const stk_advice *x = a, *y = b;
+    if (x->changes_mathematics != y->changes_mathematics) return x->changes_mathematics ? 1 : -1;
+    return x->gain.best < y->gain.best ? 1 : x->gain.best > y->gain.best ? -1 : 0;
+}
+
+/* A host function has no setting that cures it; what it costs is worth saying all the same. */
+static stk_status advise_host(doctor *d, stk_error *err)
+{
+    stk_gain host = d->f.gain[STK_KNOB_FREE_HOST];
+    if (host.best <= 0 || host.low < 1.05) return STK_OK;
+    return add_advice(d, STK_KNOB_FREE_HOST, 1, host,
+                      "host function out of the step (at most)", err);
+}
+
+static stk_status keep_advice(doctor *d, stk_error *err)
+{
+    qsort(d->advice, (size_t)d->nadvice, sizeof *d->advice, by_gain);
+    d->r->advice =
+        stk_arena_copy(&d->r->arena, d->advice, (size_t)d->nadvice * sizeof *d->advice + 1);
+    if (!d->r->advice) return stk_fail_memory(err, "advice", 0);
+    d->r->nadvice = d->nadvice;
+    return STK_OK;
+}
+
+static stk_status examine(doctor *d, stk_error *err)
+{
+    STK_TRY(look(d, err));
+    stretch_turns(d);
+    STK_TRY(measure_noise(d, err));
+    STK_TRY(take_stages(d, err));
+    STK_TRY(probe_ceilings(d, err));
+    for (int k = 0; k < STK_KNOB_COUNT; k++)
+        if (stk_knob_class_of((stk_knob)k) == STK_KNOB_IS_SAFE && worth_trying(d, (stk_knob)k))
+            STK_TRY(probe_knob(d, (stk_knob)k, err));
+    STK_TRY(probe_together(d, err));
+    STK_TRY(advise_host(d, err));
+    if (!d->p.options.no_math) {
+        STK_TRY(probe_batches(d, err));
+        STK_TRY(probe_precision(d, err));
+    }
+    STK_TRY(compare_devices(d, err));
+    STK_TRY(stk_judge(d->r, &d->f, err));
+    return keep_advice(d, err);
+}
+
+stk_status stk_doctor_run(const stk_job *job, const stk_doctor_options *options,
+                          stk_report **report, stk_error *err)
+{
+    if (!job || !job->open || !job->run || !job->close || !report)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_doctor_run: a job with open, run and close, and report must be given");
+    *report = NULL;
+    double start = stk_seconds_now();
+    doctor d = {.p = stk_prober_of(job, options), .job = job};
+    if (job->save) STK_TRY(job->save(job->context, err));
+    stk_status status = examine(&d, err);
+    stk_lane_close(&d.p, &d.base);
+    if (job->restore) {
+        stk_status back = job->restore(job->context, status == STK_OK ? err : NULL);
+        if (status == STK_OK) status = back;
+    }
+    if (status == STK_OK) {
+        d.r->doctor_seconds = stk_seconds_now() - start;
+        *report = d.r;
+    } else {
+        stk_report_release(d.r);
+    }
+    return status;
+}

@@ -1,0 +1,203 @@
+/* ops.c - the table of ops: spans of kernels joined with what the programs know about their launches. */
+#include "watch/record.h"
+#include "watch/stats.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- facts about launches ------------------------------------------------------------------------------------- */
+
+static void take_program(void *context, const stk_program_facts *facts)
+{
+    stk_known_launches *k = context;
+    k->programs++;
+    if (facts->runs >= k->busiest.runs) k->busiest = *facts;
+    for (int64_t i = 0; i < facts->nlaunches && !k->no_memory; i++) {
+        k->no_memory = !STK_GROW(k->launch, k->n, k->cap);
+        if (!k->no_memory) k->launch[k->n++] = facts->launches[i];
+    }
+    k->busiest.launches = NULL;
+}
+
+static int by_tag(const void *a, const void *b)
+{
+    const stk_launch_facts *x = a, *y = b;
+    return (x->tag > y->tag) - (x->tag < y->tag);
+}
+
+stk_status stk_known_launches_get(stk_known_launches *k, stk_error *err)
+{
+    stk_status status = stk_program_visit(take_program, k, err);
+    if (status == STK_OK && k->no_memory) status = stk_fail_memory(err, "facts about launches", 0);
+    if (status != STK_OK) {
+        stk_free(k->launch);
+        *k = (stk_known_launches){0};
+        return status;
+    }
+    if (k->n) qsort(k->launch, (size_t)k->n, sizeof *k->launch, by_tag);
+    return STK_OK;
+}
+
+const stk_launch_facts *stk_known_launch(const stk_known_launches *k, uint32_t tag)
+{
+    stk_launch_facts key = {.tag = tag};
+    return tag && k->n ? bsearch(&key, k->launch, (size_t)k->n, sizeof key, by_tag) : NULL;
+}
+
+/* ---- sums by launch ------------------------------------------------------------------------------------------------- */
+
+typedef struct tally { /* of one tag; label only for launches made by hand */
+    uint32_t tag;
+    const char *label;
+    int64_t calls;
+    double thread_seconds;
+    uint64_t threads; /* bit per thread seen */
+} tally;
+
+typedef struct tallies {
+    tally *t;
+    int64_t n, cap;
+    stk_report_op *rows;
+    double *ideal; /* seconds at the roofline, per row */
+    int64_t nrows;
+} tallies;
+
+static int by_tag_and_label(const void *a, const void *b)
+{
+    const stk_interval *x = a, *y = b;
+    uint32_t s = x->arg >> 8, t = y->arg >> 8;
+    if (s != t) return s < t ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void count_call(const stk_interval *v, stk_report *r)
+{
+    double us = (double)(v->end - v->start) * 1e-3;
+    int bin = us < 0.5 ? 0 : (int)floor(log2(us)) + 2;
+    if (bin >= STK_HISTOGRAM) bin = STK_HISTOGRAM - 1;
+    r->histogram_calls[bin]++;
+    r->histogram_seconds[bin] += us * 1e-6;
+}
+
+/* Sorts a copy of the steady kernels by launch and adds them up. */
+static stk_status add_up(const stk_recording *rec, stk_report *r, tallies *out, stk_error *err)
+{
+    int64_t n = 0;
+    stk_interval *v = stk_malloc((size_t)rec->n * sizeof *v + 1);
+    if (!v) return stk_fail_memory(err, "ops", (size_t)rec->n * sizeof *v);
+    for (int64_t i = 0; i < rec->n; i++)
+        if (rec->all[i].kernel && stk_in_steady(rec, rec->all[i].start)) v[n++] = rec->all[i];
+    if (n) qsort(v, (size_t)n, sizeof *v, by_tag_and_label);
+    bool room = true;
+    for (int64_t i = 0; i < n && room; i++) {
+        bool fresh = i == 0 || by_tag_and_label(&v[i - 1], &v[i]);
+        if (fresh) {
+            room = STK_GROW(out->t, out->n, out->cap);
+            if (room) out->t[out->n++] = (tally){v[i].arg >> 8, v[i].name, 0, 0, 0};
+        }
+        if (!room) break;
+        tally *t = &out->t[out->n - 1];
+        t->calls += (v[i].arg & 255) == 0;
+        t->thread_seconds += (double)(v[i].end - v[i].start) * 1e-9;
+        t->threads |= (uint64_t)1 << (v[i].thread & 63);
+        if (v[i].thread == rec->step_thread) count_call(&v[i], r);
+    }
+    stk_free(v);
+    return room ? STK_OK : stk_fail_memory(err, "ops", 0);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+
+static stk_report_op *find_row(tallies *t, const stk_report_op *like)
+{
+    for (int64_t i = 0; i < t->nrows; i++) {
+        stk_report_op *o = &t->rows[i];
+        if (!strcmp(o->label, like->label) && !strcmp(o->kernel, like->kernel) &&
+            !strcmp(o->impl, like->impl) && o->updates == like->updates)
+            return o;
+    }
+    t->rows[t->nrows] = *like;
+    t->rows[t->nrows].calls = 0;
+    return &t->rows[t->nrows++];
+}
+
+static void add_row(const stk_report *r, const stk_known_launches *known, const tally *t,
+                    tallies *all)
+{
+    const stk_launch_facts *f = stk_known_launch(known, t->tag);
+    int32_t threads = __builtin_popcountll(t->threads);
+    double seconds = t->thread_seconds / threads, calls = (double)t->calls;
+    stk_report_op like = {.label = t->label,
+                       .kernel = f ? f->kernel : "-",
+                       .impl = f ? f->impl : "-",
+                       .device = "cpu:0",
+                       .updates = f && f->updates};
+    stk_report_op *o = find_row(all, &like);
+    bool compute = false;
+    double share = !f || !t->calls ? 0
+                                   : stk_roof_share(&r->roof, f->flops, f->bytes, seconds / calls,
+                                                    threads, &compute);
+    if (share * seconds > 0 && share * seconds > all->ideal[o - all->rows]) o->compute_side = compute;
+    all->ideal[o - all->rows] += share * seconds;
+    o->calls += t->calls;
+    o->seconds += seconds;
+    o->flops += f ? f->flops * calls : 0;
+    o->bytes += f ? f->bytes * calls : 0;
+    if (threads > o->threads) o->threads = threads;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const stk_report_op *x = a, *y = b;
+    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
+}
+
+static stk_status make_rows(stk_report *r, const stk_known_launches *known, tallies *all,
+                            stk_error *err)
+{
+    all->rows = stk_arena_array(&r->arena, (size_t)all->n, sizeof *all->rows);
+    all->ideal = stk_calloc((size_t)all->n, sizeof *all->ideal);
+    if (!all->rows || !all->ideal) return stk_fail_memory(err, "ops", 0);
+    for (int64_t i = 0; i < all->n; i++) add_row(r, known, &all->t[i], all);
+    for (int64_t i = 0; i < all->nrows; i++)
+        all->rows[i].roof = all->rows[i].seconds > 0 ? all->ideal[i] / all->rows[i].seconds : 0;
+    qsort(all->rows, (size_t)all->nrows, sizeof *all->rows, by_seconds);
+    r->ops = all->rows;
+    r->nops = all->nrows;
+    /* Labels may be interned in the trace, which can be forgotten. */
+    for (int64_t i = 0; i < r->nops; i++) {
+        r->ops[i].label = stk_arena_strdup(&r->arena, r->ops[i].label);
+        if (!r->ops[i].label) return stk_fail_memory(err, "ops", 0);
+    }
+    return STK_OK;
+}
+
+static void describe_program(const stk_known_launches *known, stk_report *r)
+{
+    const stk_program_stats *s = &known->busiest.stats;
+    r->program = (stk_program_totals){.launches = s->launches,
+                                      .regions = s->regions,
+                                      .programs = known->programs,
+                                      .flops = s->flops,
+                                      .bytes = s->bytes,
+                                      .build_ms = s->build_ms,
+                                      .election_ms = s->election_ms};
+    r->memory.arena = s->arena_bytes;
+    r->memory.constants = s->constant_bytes;
+    r->memory.variables = s->variable_bytes;
+}
+
+stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
+{
+    stk_known_launches known = {0};
+    tallies all = {0};
+    STK_TRY(stk_known_launches_get(&known, err));
+    stk_status status = add_up(rec, r, &all, err);
+    if (status == STK_OK && all.n) status = make_rows(r, &known, &all, err);
+    if (known.programs) describe_program(&known, r);
+    stk_free(all.t);
+    stk_free(all.ideal);
+    stk_free(known.launch);
+    return status;
+}

@@ -1,0 +1,77 @@
+/* record.h - a drained trace as plain intervals, and what is made of it on the way to a report. */
+#ifndef STK_WATCH_RECORD_H
+#define STK_WATCH_RECORD_H
+
+#include "graph/program.h"
+#include "watch/report.h"
+
+typedef enum stk_role {
+    STK_ROLE_NONE, /* a kernel inside a run, else somebody's own span */
+    STK_ROLE_WORK,
+    STK_ROLE_RUN,
+    STK_ROLE_ROUND,
+    STK_ROLE_BUILD
+} stk_role;
+
+typedef struct stk_interval {
+    int64_t start, end; /* ns */
+    const char *name;
+    uint32_t arg;
+    int32_t thread; /* index into threads */
+    int8_t role, book;
+    bool kernel;
+} stk_interval;
+
+typedef struct stk_round {
+    int64_t start, end;
+    int64_t steps;
+} stk_round;
+
+typedef struct stk_traced_thread {
+    int32_t number; /* the trace's */
+    char name[32];
+    int64_t open[32]; /* intervals begun and not ended */
+    int32_t depth;
+} stk_traced_thread;
+
+typedef struct stk_recording {
+    int64_t begun; /* ns of the watch's start */
+    int64_t lost;
+    stk_interval *all; /* by thread, then start, then the longer first */
+    int64_t n, cap;
+    stk_traced_thread *threads;
+    int64_t nthreads, cap_threads;
+    int32_t step_thread; /* -1: nobody ran steps */
+    stk_round *rounds;
+    int64_t nrounds, first_steady;
+    bool no_memory;
+} stk_recording;
+
+/* record.c */
+stk_status stk_record_drain(stk_recording *rec, stk_error *err);
+void stk_record_release(stk_recording *rec);
+/* rounds.c: finds the rounds and phases. */
+stk_status stk_record_rounds(stk_recording *rec, stk_report *r, stk_error *err);
+/* books.c: closes the books of the steady rounds. */
+stk_status stk_record_books(stk_recording *rec, stk_report *r, stk_error *err);
+/* ops.c: kernels by launch, histogram, threads, a stretch for the timeline, totals of the programs. */
+stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err);
+stk_status stk_record_timeline(stk_recording *rec, stk_report *r, stk_error *err);
+/* The facts of a launch by its tag; NULL when its program is gone. */
+typedef struct stk_known_launches {
+    stk_launch_facts *launch; /* by tag */
+    int64_t n, cap;
+    stk_program_facts busiest; /* launches NULL */
+    int32_t programs;
+    bool no_memory;
+} stk_known_launches;
+stk_status stk_known_launches_get(stk_known_launches *k, stk_error *err);
+const stk_launch_facts *stk_known_launch(const stk_known_launches *k, uint32_t tag);
+
+static inline bool stk_in_steady(const stk_recording *rec, int64_t ns)
+{
+    return rec->nrounds > rec->first_steady && ns >= rec->rounds[rec->first_steady].start &&
+           ns < rec->rounds[rec->nrounds - 1].end;
+}
+
+#endif

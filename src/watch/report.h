@@ -1,0 +1,140 @@
+/* report.h - everything one run told, in plain arrays. The recorder and the doctor fill it, the writers read it, the JSON
+ * form keeps all of it. Texts and arrays live in the report's arena. */
+#ifndef STK_WATCH_REPORT_H
+#define STK_WATCH_REPORT_H
+
+#include "base/memory.h"
+#include "stoker/watch.h"
+#include "watch/text.h"
+
+/* What this machine can do at most: [0] one thread, [1] all threads. */
+enum { STK_ROOF_LEVELS = 3 }; /* data in L2, in L3, in memory */
+typedef struct stk_roofline {
+    int32_t threads;
+    double gflops[2];
+    double gbs[2][STK_ROOF_LEVELS];
+    double level_bytes[STK_ROOF_LEVELS]; /* up to so many bytes of a launch the level counts */
+} stk_roofline;
+
+typedef struct stk_report_op { /* one launch of a program, or all calls of one label */
+    const char *label, *kernel, *impl, *device;
+    int64_t calls;
+    double seconds;      /* wall: thread seconds / threads at work */
+    double flops, bytes; /* of all calls */
+    int32_t threads;
+    double roof;         /* share of the roofline; 0 = not known */
+    bool compute_side;   /* right of the ridge: arithmetic is the limit */
+    bool updates;
+} stk_report_op;
+
+typedef struct stk_thread_row {
+    const char *name;
+    double busy; /* share of the steady state's wall time in spans */
+} stk_thread_row;
+
+typedef struct stk_span_row { /* a few steady steps, for the timeline */
+    int32_t thread;           /* row of threads[] */
+    int32_t book;             /* STK_BOOK_COUNT: a stage or another thread's work */
+    double start, seconds;    /* from the first step shown */
+    const char *name;
+} stk_span_row;
+
+enum { STK_HISTOGRAM = 16 }; /* calls of kernels by time: below 1/2 us, 1, 2, 4 ... us */
+
+typedef struct stk_memory_rows {
+    int64_t arena, constants, variables, stages, peak_rss;
+} stk_memory_rows;
+
+typedef struct stk_program_totals { /* of the program that took most time */
+    int32_t launches, regions, programs;
+    double flops, bytes, build_ms, election_ms;
+} stk_program_totals;
+
+typedef struct stk_ceiling {
+    const char *text; /* "if input were free" */
+    stk_gain gain;
+} stk_ceiling;
+typedef struct stk_curve_point {
+    int64_t batch;
+    double step_seconds, examples_per_second;
+    stk_gain gain; /* per example, against the job as it is */
+} stk_curve_point;
+typedef struct stk_device_row {
+    const char *name, *kind; /* kind: "measured" or "model" */
+    double low_seconds, high_seconds;
+    const char *note;
+} stk_device_row;
+
+struct stk_report {
+    stk_arena arena;
+    const char *title, *version, *machine;
+    int64_t created; /* seconds since 1970 */
+    int64_t batch, plan_steps;
+    stk_roofline roof;
+
+    double phase_seconds[STK_PHASE_COUNT];
+    int64_t phase_steps[STK_PHASE_COUNT];
+    double *step_seconds; /* of all recorded steps, thinned to at most STK_STEPS_KEPT */
+    int64_t nsteps, first_steady;
+    double p10, median, p90; /* of steady steps */
+    double book[STK_BOOK_COUNT]; /* seconds per steady step */
+    int64_t book_steps;
+    int64_t lost; /* records that did not fit */
+
+    stk_report_op *ops; /* by launch, slowest first */
+    int64_t nops;
+    stk_stage *stages; /* in the order of the walk */
+    int64_t nstages, cap_stages;
+    int32_t limiting_stage; /* -1: none */
+    stk_thread_row *threads;
+    int64_t nthreads;
+    stk_span_row *spans;
+    int64_t nspans;
+    int64_t histogram_calls[STK_HISTOGRAM];
+    double histogram_seconds[STK_HISTOGRAM];
+    stk_memory_rows memory;
+    stk_program_totals program;
+    double input_bytes; /* of one batch */
+
+    /* the doctor's part */
+    const char *verdict, *headline, *evidence; /* NULL: no doctor */
+    double noise;                              /* effects below this cannot be told; 0.05 = 5 % */
+    stk_ceiling *ceilings;
+    int64_t nceilings;
+    stk_advice *advice;
+    int64_t nadvice;
+    stk_gain together; /* all safe advice at once; best 0 = not measured */
+    stk_curve_point *curve;
+    int64_t ncurve;
+    int64_t knee, batch_limit; /* 0 = not known */
+    stk_device_row *devices;
+    int64_t ndevices;
+    double doctor_seconds;
+};
+enum { STK_STEPS_KEPT = 600, STK_SPANS_KEPT = 1500 };
+
+stk_report *stk_report_new(void); /* NULL without memory */
+const char *stk_book_colour(stk_book book);
+bool stk_knob_parse(const char *name, stk_knob *out);
+/* Of stages and their workers, the one whose time per element is longest; sets limiting_stage. */
+void stk_report_find_limit(stk_report *r);
+/* "prefetch 2" into text. */
+char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size);
+
+/* Share of the roofline of one launch that works on `bytes` with `flops` in `seconds`, on so many threads. */
+double stk_roof_share(const stk_roofline *roof, double flops, double bytes, double seconds,
+                      int32_t threads, bool *compute_side);
+/* About 0.1 s; measured once per process. */
+stk_status stk_roofline_measure(stk_roofline *out, stk_error *err);
+
+/* Writers. */
+void stk_report_put_text(const stk_report *r, stk_text *t);
+void stk_report_put_html(const stk_report *r, stk_text *t);
+void stk_report_put_chrome(const stk_report *r, stk_text *t);
+stk_status stk_report_put_json(const stk_report *r, char **text, size_t *size, stk_error *err);
+void stk_report_put_events(const stk_report *r, stk_text *t);
+/* One record of an event file: a scalar. */
+void stk_events_put_version(stk_text *t, double wall);
+void stk_events_put_scalar(stk_text *t, double wall, int64_t step, const char *tag, double value);
+
+#endif

@@ -1,0 +1,15 @@
+/* report_html.h - the drawings of the HTML report. */
+#ifndef STK_WATCH_REPORT_HTML_H
+#define STK_WATCH_REPORT_HTML_H
+
+#include "watch/report.h"
+
+void stk_svg_budget(const stk_report *r, stk_text *t);
+void stk_svg_timeline(const stk_report *r, stk_text *t);
+void stk_svg_pipeline(const stk_report *r, stk_text *t);
+void stk_svg_histogram(const stk_report *r, stk_text *t);
+void stk_svg_curve(const stk_report *r, stk_text *t);
+void stk_svg_devices(const stk_report *r, stk_text *t);
+void stk_svg_steps(const stk_report *r, stk_text *t);
+
+#endif

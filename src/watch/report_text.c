@@ -1,0 +1,244 @@
+/* report_text.c - a report for the terminal, at most 100 columns wide. */
+#include "watch/report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { WIDTH = 100, MOST_OPS = 16, BAR = 40 };
+
+static void put_rule(stk_text *t, const char *title)
+{
+    stk_text_put(t, "\n%s ", title);
+    for (int i = (int)strlen(title) + 1; i < 78; i++) stk_text_add(t, "-", 1);
+    stk_text_add(t, "\n", 1);
+}
+
+static void put_head(const stk_report *r, stk_text *t)
+{
+    char when[32] = "";
+    time_t created = (time_t)r->created;
+    struct tm tm;
+    if (r->created && gmtime_r(&created, &tm)) strftime(when, sizeof when, "%Y-%m-%d %H:%M", &tm);
+    stk_text_put(t, "%.60s   %s UTC, stoker %s\n", r->title[0] ? r->title : "report", when,
+                 r->version);
+    if (r->machine[0]) stk_text_put(t, "%.99s\n", r->machine);
+    if (r->roof.threads)
+        stk_text_put(t, "can do %.0f GFLOP/s and %.0f GB/s on one thread, %.0f and %.0f on %d\n",
+                     r->roof.gflops[0], r->roof.gbs[0][2], r->roof.gflops[1], r->roof.gbs[1][2],
+                     r->roof.threads);
+    if (r->lost) stk_text_put(t, "%lld records did not fit; the newest are here\n", (long long)r->lost);
+}
+
+/* "1.42x (1.38-1.45)" */
+static char *gain_text(stk_gain g, char text[48])
+{
+    snprintf(text, 48, "%.2fx (%.2f-%.2f)", g.best, g.low, g.high);
+    return text;
+}
+
+static void put_advice(const stk_report *r, stk_text *t, bool mathematics)
+{
+    char gain[48];
+    int number = 0;
+    for (int64_t i = 0; i < r->nadvice; i++) {
+        const stk_advice *a = &r->advice[i];
+        if (a->changes_mathematics != mathematics) continue;
+        if (!number++)
+            put_rule(t, mathematics ? "changes the mathematics: your decision"
+                                    : "advice, by measured gain");
+        stk_text_put(t, "%2d. %-52.52s %s\n", number, a->text, gain_text(a->gain, gain));
+    }
+    if (!mathematics && number > 1 && r->together.best > 0)
+        stk_text_put(t, "    %-52s %s\n", "all of these together", gain_text(r->together, gain));
+}
+
+static void put_curve(const stk_report *r, stk_text *t)
+{
+    char time[24], rate[24];
+    double best = 0;
+    for (int64_t i = 0; i < r->ncurve; i++)
+        if (r->curve[i].examples_per_second > best) best = r->curve[i].examples_per_second;
+    if (r->ncurve < 2) return;
+    put_rule(t, "examples per second by batch size");
+    for (int64_t i = 0; i < r->ncurve; i++) {
+        const stk_curve_point *p = &r->curve[i];
+        stk_text_put(t, "%8lld  %10s per step  %10s/s  ", (long long)p->batch,
+                     stk_time_text(p->step_seconds, time),
+                     stk_count_text(p->examples_per_second, rate));
+        for (int k = 0; k < (int)(p->examples_per_second / best * BAR + 0.5); k++)
+            stk_text_add(t, "#", 1);
+        stk_text_put(t, "%s\n", p->batch == r->knee ? " knee" : "");
+    }
+    stk_text_add(t, "    ", 4);
+    stk_text_wrap(t,
+                  "Another batch size is another training: keep examples seen equal, and start from "
+                  "a learning rate scaled with the batch (linearly for SGD, by the square root for "
+                  "Adam) with a short warm-up.",
+                  4, WIDTH - 4);
+    if (r->batch_limit)
+        stk_text_put(t, "    memory holds a batch of about %lld\n", (long long)r->batch_limit);
+}
+
+static void put_doctor(const stk_report *r, stk_text *t)
+{
+    char gain[48];
+    stk_text_put(t, "\nVERDICT  %s\n         ", r->verdict);
+    stk_text_wrap(t, r->headline, 9, WIDTH);
+    for (const char *line = r->evidence; line && *line;) {
+        int length = (int)strcspn(line, "\n");
+        char copy[512];
+        snprintf(copy, sizeof copy, "%.*s", length, line);
+        stk_text_put(t, "       - ");
+        stk_text_wrap(t, copy, 9, WIDTH);
+        line += length + (line[length] == '\n');
+    }
+    stk_text_put(t, "       - effects below %.0f %% cannot be told apart from noise here\n",
+                 r->noise * 100);
+    if (r->nceilings) put_rule(t, "at most");
+    for (int64_t i = 0; i < r->nceilings; i++)
+        stk_text_put(t, "    %-52s %s\n", r->ceilings[i].text,
+                     gain_text(r->ceilings[i].gain, gain));
+    put_advice(r, t, false);
+    put_advice(r, t, true);
+    put_curve(r, t);
+}
+
+static void put_phases(const stk_report *r, stk_text *t)
+{
+    char time[24];
+    put_rule(t, "phases");
+    for (int p = 0; p < STK_PHASE_COUNT; p++) {
+        stk_text_put(t, "  %-10s %10s", stk_phase_name((stk_phase)p),
+                     stk_time_text(r->phase_seconds[p], time));
+        if (r->phase_steps[p]) stk_text_put(t, "  %lld steps", (long long)r->phase_steps[p]);
+        stk_text_add(t, "\n", 1);
+    }
+}
+
+static void put_books(const stk_report *r, stk_text *t)
+{
+    char a[24], b[24], c[24];
+    double wall = stk_report_seconds(r, STK_BOOK_COUNT);
+    if (!r->book_steps || wall <= 0) return;
+    put_rule(t, "one step of the steady state");
+    stk_text_put(t, "  %s (of 10 steps one is below %s, one above %s)", stk_time_text(r->median, a),
+                 stk_time_text(r->p10, b), stk_time_text(r->p90, c));
+    if (r->batch) stk_text_put(t, ", %s examples/s", stk_count_text((double)r->batch / wall, a));
+    stk_text_add(t, "\n", 1);
+    for (int k = 0; k < STK_BOOK_COUNT; k++) {
+        double share = r->book[k] / wall;
+        if (r->book[k] <= 0 && k != STK_BOOK_RESIDUAL) continue;
+        stk_text_put(t, "  %-12s %10s %6.1f %%  ", stk_book_name((stk_book)k),
+                     stk_time_text(r->book[k], a), share * 100);
+        for (int i = 0; i < (int)(share * 60 + 0.5); i++) stk_text_add(t, "#", 1);
+        stk_text_add(t, "\n", 1);
+    }
+    stk_text_put(t, "  %-12s %10s\n", "wall", stk_time_text(wall, a));
+}
+
+static void put_ops(const stk_report *r, stk_text *t)
+{
+    char time[24];
+    double wall = stk_report_seconds(r, STK_BOOK_COUNT) * (double)r->book_steps, rest = 0;
+    if (!r->nops || wall <= 0) return;
+    put_rule(t, "ops");
+    stk_text_put(t, "  %-18s %-12s %-14s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by",
+                 "calls", "per call", "time", "GFLOP/s", "GB/s", "roof");
+    for (int64_t i = 0; i < r->nops; i++) {
+        const stk_report_op *o = &r->ops[i];
+        if (i >= MOST_OPS) {
+            rest += o->seconds;
+            continue;
+        }
+        stk_text_put(t, "  %-18.18s %-12.12s %-14.14s %9lld %10s %5.1f%% %8.1f %7.1f %5.0f%%%c\n",
+                     o->label, o->kernel, o->impl, (long long)o->calls,
+                     stk_time_text(o->calls ? o->seconds / (double)o->calls : 0, time),
+                     o->seconds / wall * 100, o->flops / o->seconds * 1e-9,
+                     o->bytes / o->seconds * 1e-9, o->roof * 100, o->compute_side ? 'c' : 'm');
+    }
+    if (rest > 0)
+        stk_text_put(t, "  %lld more ops: %.1f %%\n", (long long)(r->nops - MOST_OPS),
+                     rest / wall * 100);
+    stk_text_put(t, "  roof: share of what this machine can do; limited by c arithmetic, m memory\n");
+}
+
+static void put_histogram(const stk_report *r, stk_text *t)
+{
+    int64_t most = 0;
+    char time[24];
+    for (int i = 0; i < STK_HISTOGRAM; i++)
+        if (r->histogram_calls[i] > most) most = r->histogram_calls[i];
+    if (!most || r->program.launches < 16) return;
+    put_rule(t, "kernels by time of one call");
+    for (int i = 0; i < STK_HISTOGRAM; i++) {
+        if (!r->histogram_calls[i]) continue;
+        double edge = i ? 0.5e-6 * (double)(1 << i) : 0.5e-6;
+        stk_text_put(t, "  below %9s %10lld calls  ", stk_time_text(edge, time),
+                     (long long)r->histogram_calls[i]);
+        for (int64_t k = 0; k < r->histogram_calls[i] * BAR / most; k++) stk_text_add(t, "#", 1);
+        stk_text_add(t, "\n", 1);
+    }
+}
+
+static void put_stages(const stk_report *r, stk_text *t)
+{
+    char a[24], b[24], c[24];
+    if (!r->nstages) return;
+    put_rule(t, "input pipeline");
+    stk_text_put(t, "  %-30s %7s %11s %11s %11s %9s\n", "stage", "workers", "per element",
+                 "wait input", "wait room", "queue");
+    for (int64_t i = 0; i < r->nstages; i++) {
+        const stk_stage *s = &r->stages[i];
+        double n = s->elements ? (double)s->elements : 1;
+        stk_text_put(t, "%c %-30.30s %7d %11s %11s %11s %4.1f/%-4.0f\n",
+                     i == r->limiting_stage ? '>' : ' ', s->name, s->workers,
+                     stk_time_text(s->busy_seconds / n, a),
+                     stk_time_text(s->wait_input_seconds / n, b),
+                     stk_time_text(s->wait_room_seconds / n, c), s->depth, s->capacity);
+    }
+    if (r->limiting_stage >= 0) stk_text_put(t, "  > limits the pipeline\n");
+}
+
+static void put_rest(const stk_report *r, stk_text *t)
+{
+    char a[24], b[24], c[24], d[24];
+    if (r->nthreads) {
+        put_rule(t, "threads");
+        for (int64_t i = 0; i < r->nthreads; i++) {
+            stk_text_put(t, "  %-24.24s %5.1f %% busy  ", r->threads[i].name,
+                         r->threads[i].busy * 100);
+            for (int k = 0; k < (int)(r->threads[i].busy * BAR); k++) stk_text_add(t, "#", 1);
+            stk_text_add(t, "\n", 1);
+        }
+    }
+    put_rule(t, "memory and program");
+    stk_text_put(t, "  activations %s, variables %s, constants %s; process peak %s\n",
+                 stk_bytes_text((double)r->memory.arena, a),
+                 stk_bytes_text((double)r->memory.variables, b),
+                 stk_bytes_text((double)r->memory.constants, c),
+                 stk_bytes_text((double)r->memory.peak_rss, d));
+    stk_text_put(t, "  %d launches in %d regions, %s flop and %s per step; built in %.1f ms "
+                    "(election %.1f ms)\n",
+                 r->program.launches, r->program.regions, stk_count_text(r->program.flops, a),
+                 stk_bytes_text(r->program.bytes, b), r->program.build_ms, r->program.election_ms);
+    for (int64_t i = 0; i < r->ndevices; i++) {
+        const stk_device_row *v = &r->devices[i];
+        if (i == 0) put_rule(t, "devices");
+        stk_text_put(t, "  %-22.22s %-9s %10s .. %-10s %.40s\n", v->name, v->kind,
+                     stk_time_text(v->low_seconds, a), stk_time_text(v->high_seconds, b), v->note);
+    }
+    if (r->ndevices > 1) stk_text_put(t, "  model: not measured; formula and sources in doc/watch.md\n");
+}
+
+void stk_report_put_text(const stk_report *r, stk_text *t)
+{
+    put_head(r, t);
+    if (r->verdict) put_doctor(r, t);
+    put_phases(r, t);
+    put_books(r, t);
+    put_stages(r, t);
+    put_ops(r, t);
+    put_histogram(r, t);
+    put_rest(r, t);
+}

@@ -1,0 +1,113 @@
+/* roofline.c - what this machine can do: multiply-adds per second, and bytes per second for data of three sizes, on one
+ * thread and on all. Disturbance only ever makes it slower, so the best of a few short tries counts. */
+#include "base/clock.h"
+#include "base/cpus.h"
+#include "base/pool.h"
+#include "device/cpu/vec/peak.h"
+#include "watch/report.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { TRIES = 5 };
+static const int64_t LEVEL_FLOATS[STK_ROOF_LEVELS] = {
+    3 << 13,  /* three arrays of 32 KiB each: second level */
+    3 << 16,  /* 256 KiB each */
+    3 << 21}; /* 8 MiB each: memory */
+
+typedef struct piece {
+    const stk_vec_peak *peak;
+    int64_t rounds;
+    float *memory; /* NULL: arithmetic */
+    int64_t floats;
+    volatile float sink;
+} piece;
+
+static void run_piece(void *context, int64_t part, int32_t thread)
+{
+    piece *p = context;
+    (void)thread;
+    if (!p->memory) {
+        p->sink = p->peak->fma(p->rounds);
+        return;
+    }
+    int64_t n = p->floats / 3;
+    float *a = p->memory + part * p->floats;
+    for (int64_t r = 0; r < p->rounds; r++) p->peak->triad(a, a + n, a + 2 * n, n);
+}
+
+/* Best seconds of a few tries. */
+static double time_piece(stk_pool *pool, piece *p, int32_t parts)
+{
+    double best = 1e9;
+    for (int i = 0; i < TRIES; i++) {
+        int64_t start = stk_now_ns();
+        stk_pool_run(pool, run_piece, p, parts);
+        double took = (double)(stk_now_ns() - start) * 1e-9;
+        if (took > 0 && took < best) best = took;
+    }
+    return best;
+}
+
+static void measure(stk_pool *pool, float *memory, stk_roofline *out)
+{
+    const stk_vec_peak *peak = stk_vec_get()->peak;
+    for (int all = 0; all < 2; all++) {
+        int32_t parts = all ? out->threads : 1;
+        piece fma = {.peak = peak, .rounds = 100000};
+        double seconds = time_piece(pool, &fma, parts);
+        out->gflops[all] =
+            (double)parts * (double)(fma.rounds * peak->flops_per_round) / seconds * 1e-9;
+        for (int level = 0; level < STK_ROOF_LEVELS; level++) {
+            int64_t floats = LEVEL_FLOATS[level];
+            piece triad = {.peak = peak, .memory = memory, .floats = floats};
+            triad.rounds = floats < (1 << 20) ? (1 << 21) / floats : 1;
+            seconds = time_piece(pool, &triad, parts);
+            out->gbs[all][level] =
+                (double)parts * (double)(floats * 4 * triad.rounds) / seconds * 1e-9;
+            out->level_bytes[level] = level + 1 < STK_ROOF_LEVELS ? (double)floats * 4 * 3 : 1e300;
+        }
+    }
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static stk_roofline known; /* threads 0: not measured yet */
+
+static stk_status measure_once(stk_error *err)
+{
+    stk_pool *pool = NULL;
+    stk_roofline r = {.threads = stk_cpu_count()};
+    size_t floats = (size_t)LEVEL_FLOATS[STK_ROOF_LEVELS - 1] * (size_t)r.threads;
+    STK_TRY(stk_pool_new(r.threads, &pool, err));
+    float *memory = stk_alloc_pages(floats * sizeof *memory);
+    if (memory) {
+        memset(memory, 0, floats * sizeof *memory);
+        measure(pool, memory, &r);
+        stk_free_pages(memory, floats * sizeof *memory);
+        known = r;
+    }
+    stk_pool_release(pool);
+    return memory ? STK_OK : stk_fail_memory(err, "measuring bandwidth", floats * 4);
+}
+
+stk_status stk_roofline_measure(stk_roofline *out, stk_error *err)
+{
+    pthread_mutex_lock(&lock);
+    stk_status status = known.threads ? STK_OK : measure_once(err);
+    if (status == STK_OK) *out = known;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+double stk_roof_share(const stk_roofline *roof, double flops, double bytes, double seconds,
+                      int32_t threads, bool *compute_side)
+{
+    int all = threads > 1, level = 0;
+    *compute_side = false;
+    if (!roof->threads || seconds <= 0) return 0;
+    while (level + 1 < STK_ROOF_LEVELS && bytes > roof->level_bytes[level]) level++;
+    double arithmetic = flops / (roof->gflops[all] * 1e9);
+    double traffic = bytes / (roof->gbs[all][level] * 1e9);
+    *compute_side = arithmetic > traffic;
+    return (arithmetic > traffic ? arithmetic : traffic) / seconds;
+}

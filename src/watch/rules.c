@@ -1,0 +1,327 @@
+/* rules.c - the evidence for each verdict. Thresholds: an effect counts when even the low end of its interval is above
+ * 5 %; where no probe could price a cause, its share of the step has to be 15 %. */
+#include "watch/rules.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double SURE = 1.05, LARGE_SHARE = 0.15, NOISE_LIMIT = 0.10;
+
+static const struct {
+    const char *verdict, *symptom, *advice;
+} rules[] = {
+#define STK_RULE(NAME, verdict, symptom, advice) {verdict, symptom, advice},
+#include "watch/rules.def"
+};
+
+const char *stk_rule_verdict(stk_rule rule)
+{
+    return (unsigned)rule < STK_RULE_COUNT ? rules[rule].verdict : "";
+}
+
+typedef struct court {
+    const stk_report *r;
+    const stk_findings *f;
+    double wall;
+    stk_text evidence;
+} court;
+
+static double share(const court *c, stk_book book) { return c->r->book[book] / c->wall; }
+static double above_one(stk_gain g) { return g.best > 0 ? g.low : 0; }
+
+/* What the cause costs at least, as a ratio: by its probe, else by its share of the books. */
+static double price(double probed, double part)
+{
+    if (probed > 0) return probed;
+    return part >= LARGE_SHARE && part < 1 ? 1 / (1 - part) : 0;
+}
+
+static double price_input(const court *c)
+{
+    return price(above_one(c->f->gain[STK_KNOB_FREE_INPUT]), share(c, STK_BOOK_INPUT));
+}
+static double price_sync(const court *c)
+{
+    return price(above_one(c->f->gain[STK_KNOB_READ_EVERY]),
+                 share(c, STK_BOOK_SYNC) + share(c, STK_BOOK_DOWNLOAD));
+}
+static double price_callbacks(const court *c)
+{
+    double free = above_one(c->f->gain[STK_KNOB_FREE_CALLBACKS]);
+    double rarer = above_one(c->f->gain[STK_KNOB_CALLBACK_EVERY]);
+    return price(fmax(free, rarer), share(c, STK_BOOK_CALLBACKS));
+}
+static double price_host(const court *c)
+{
+    return price(above_one(c->f->gain[STK_KNOB_FREE_HOST]), share(c, STK_BOOK_HOST));
+}
+static double price_transfer(const court *c)
+{
+    return price(above_one(c->f->gain[STK_KNOB_NATIVE_INPUT]), share(c, STK_BOOK_UPLOAD));
+}
+static double reference_share(const court *c)
+{
+    double slow = 0, all = 0;
+    for (int64_t i = 0; i < c->r->nops; i++) {
+        all += c->r->ops[i].seconds;
+        if (!strcmp(c->r->ops[i].impl, "ref")) slow += c->r->ops[i].seconds;
+    }
+    double kernels = share(c, STK_BOOK_KERNELS) + share(c, STK_BOOK_OPTIMIZER);
+    return all > 0 ? kernels * slow / all : 0;
+}
+static double price_fallback(const court *c)
+{
+    double probed = above_one(c->f->gain[STK_KNOB_ELECTED]);
+    return reference_share(c) > 0.05 ? price(probed, 0.5 * reference_share(c)) : 0;
+}
+
+/* ---- evidence ------------------------------------------------------------------------------------------------------- */
+
+static void say_share(court *c, const char *what, double part)
+{
+    stk_text_put(&c->evidence, "%s: %.0f %% of a step\n", what, part * 100);
+}
+static void say_gain(court *c, const char *what, stk_gain g)
+{
+    if (g.best > 0)
+        stk_text_put(&c->evidence, "%s: %.2fx (%.2f-%.2f)\n", what, g.best, g.low, g.high);
+}
+
+static void say_input(court *c)
+{
+    char each[24];
+    const stk_report *r = c->r;
+    say_share(c, "waiting for batches", share(c, STK_BOOK_INPUT));
+    say_gain(c, "with one batch used again and again", c->f->gain[STK_KNOB_FREE_INPUT]);
+    if (r->limiting_stage < 0) return;
+    const stk_stage *s = &r->stages[r->limiting_stage];
+    double n = s->elements ? (double)s->elements : 1;
+    stk_text_put(&c->evidence, "slowest stage: %s, %s per element on %d worker%s\n", s->name,
+                 stk_time_text(s->busy_seconds / n, each), s->workers, s->workers == 1 ? "" : "s");
+    if (r->median > 0 && r->p90 > 3 * r->median && share(c, STK_BOOK_INPUT) > LARGE_SHARE)
+        stk_text_put(&c->evidence, "it comes in bursts: one step in ten takes more than %s\n",
+                     stk_time_text(r->p90, each));
+}
+static void say_sync(court *c)
+{
+    say_share(c, "waiting for and reading results",
+              share(c, STK_BOOK_SYNC) + share(c, STK_BOOK_DOWNLOAD));
+    say_gain(c, "read less often", c->f->gain[STK_KNOB_READ_EVERY]);
+}
+static void say_callback(court *c)
+{
+    say_share(c, "callbacks", share(c, STK_BOOK_CALLBACKS));
+    say_gain(c, "without callbacks", c->f->gain[STK_KNOB_FREE_CALLBACKS]);
+}
+static void say_host(court *c)
+{
+    say_share(c, "host functions", share(c, STK_BOOK_HOST));
+    say_gain(c, "without them", c->f->gain[STK_KNOB_FREE_HOST]);
+}
+static void say_transfer(court *c)
+{
+    say_share(c, "bringing batches in", share(c, STK_BOOK_UPLOAD));
+    say_gain(c, "with batches in the program's own type", c->f->gain[STK_KNOB_NATIVE_INPUT]);
+}
+static void say_fallback(court *c)
+{
+    say_share(c, "reference kernels", reference_share(c));
+    say_gain(c, "with elected kernels", c->f->gain[STK_KNOB_ELECTED]);
+    stk_text_put(&c->evidence, "ops:");
+    for (int64_t i = 0, said = 0; i < c->r->nops && said < 4; i++)
+        if (!strcmp(c->r->ops[i].impl, "ref"))
+            stk_text_put(&c->evidence, "%s %s", said++ ? "," : "", c->r->ops[i].label);
+    stk_text_put(&c->evidence, "\n");
+}
+
+/* ---- verdicts without a probe of their own ------------------------------------------------------------------------- */
+
+static double wasted_seconds(const stk_report *r)
+{
+    return r->phase_seconds[STK_PHASE_BUILD] + r->phase_seconds[STK_PHASE_WARM_UP];
+}
+
+static bool is_warm_up(const court *c)
+{
+    const stk_report *r = c->r;
+    double wasted = wasted_seconds(r), steady = (double)r->plan_steps * r->median;
+    return r->plan_steps > 0 && wasted > 5 * r->median && wasted > 0.3 * (wasted + steady);
+}
+static void say_warm_up(court *c)
+{
+    const stk_report *r = c->r;
+    char a[24], b[24];
+    double wasted = wasted_seconds(r), steady = (double)r->plan_steps * r->median;
+    stk_text_put(&c->evidence, "building and warm-up: %s, which is %.0f %% of a run of %lld steps\n",
+                 stk_time_text(wasted, a), wasted / (wasted + steady) * 100,
+                 (long long)r->plan_steps);
+    stk_text_put(&c->evidence, "a settled step takes %s, the mean over the run would say %s\n",
+                 stk_time_text(r->median, a),
+                 stk_time_text((wasted + steady) / (double)r->plan_steps, b));
+    stk_text_put(&c->evidence, "settled after %lld steps\n",
+                 (long long)r->phase_steps[STK_PHASE_WARM_UP]);
+}
+
+static double call_seconds(const stk_report *r, int64_t *calls)
+{
+    double seconds = 0;
+    *calls = 0;
+    for (int i = 0; i < STK_HISTOGRAM; i++) {
+        seconds += r->histogram_seconds[i];
+        *calls += r->histogram_calls[i];
+    }
+    return *calls ? seconds / (double)*calls : 0;
+}
+
+/* Many launches, each so short that starting it counts. */
+static bool has_tiny_ops(const court *c)
+{
+    int64_t calls;
+    double each = call_seconds(c->r, &calls);
+    return c->r->program.launches >= 100 && each < 2e-6;
+}
+static bool is_overhead(const court *c)
+{
+    return above_one(c->f->batch_gain) > 1.25 || has_tiny_ops(c);
+}
+static void say_overhead(court *c)
+{
+    char a[24], b[24];
+    int64_t calls;
+    double each = call_seconds(c->r, &calls);
+    say_gain(c, "per example at four times the batch", c->f->batch_gain);
+    stk_text_put(&c->evidence, "%d launches per step, %s each; starting them: %.0f %% of a step\n",
+                 c->r->program.launches, stk_time_text(each, a),
+                 (share(c, STK_BOOK_DISPATCH) + share(c, STK_BOOK_THREADS)) * 100);
+    if (has_tiny_ops(c)) {
+        double work = c->r->program.launches ? c->r->program.flops / c->r->program.launches : 0;
+        double ideal = c->r->roof.gflops[0] > 0 ? work / (c->r->roof.gflops[0] * 1e9) : 0;
+        stk_text_put(&c->evidence,
+                     "many tiny ops: the arithmetic of one would take %s as part of a large one\n",
+                     stk_time_text(ideal, b));
+        if (c->r->nops)
+            stk_text_put(&c->evidence, "most calls: %s (%lld)\n", c->r->ops[0].label,
+                         (long long)c->r->ops[0].calls);
+    }
+}
+
+static bool is_noisy(const court *c) { return c->r->noise > NOISE_LIMIT; }
+static void say_noisy(court *c)
+{
+    stk_text_put(&c->evidence,
+                 "two equal runs differ by up to %.0f %%, single turns scatter by %.0f %%\n",
+                 c->r->noise * 100, c->f->slice_noise * 100);
+}
+
+static bool is_cpu_right(const court *c)
+{
+    return c->f->cards > 0 && c->f->cards_faster == 0 && 2 * c->f->cards_slower >= c->f->cards;
+}
+static void say_roof(court *c)
+{
+    double kernels = 0, ideal = 0;
+    for (int64_t i = 0; i < c->r->nops; i++) {
+        kernels += c->r->ops[i].seconds;
+        ideal += c->r->ops[i].roof * c->r->ops[i].seconds;
+    }
+    if (kernels > 0)
+        stk_text_put(&c->evidence, "kernels: %.0f %% of a step, at %.0f %% of the roofline\n",
+                     (share(c, STK_BOOK_KERNELS) + share(c, STK_BOOK_OPTIMIZER)) * 100,
+                     ideal / kernels * 100);
+    if (c->r->nops)
+        stk_text_put(&c->evidence, "largest: %s by %s\n", c->r->ops[0].label, c->r->ops[0].impl);
+}
+static void say_cpu_right(court *c)
+{
+    say_roof(c);
+    stk_text_put(&c->evidence, "of %d cards the model expects %d to be slower, none surely faster\n",
+                 c->f->cards, c->f->cards_slower);
+}
+
+static bool is_compute(const court *c)
+{
+    double compute = 0, all = 0;
+    for (int64_t i = 0; i < c->r->nops; i++) {
+        all += c->r->ops[i].seconds;
+        compute += c->r->ops[i].compute_side ? c->r->ops[i].seconds : 0;
+    }
+    return compute > 0.5 * all;
+}
+static bool otherwise(const court *c)
+{
+    (void)c;
+    return true;
+}
+
+/* ---- the verdict ----------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    stk_rule rule;
+    double (*price)(const court *c);
+    void (*say)(court *c);
+} priced[] = {
+    {STK_RULE_INPUT, price_input, say_input},
+    {STK_RULE_SYNC, price_sync, say_sync},
+    {STK_RULE_CALLBACK, price_callbacks, say_callback},
+    {STK_RULE_HOST, price_host, say_host},
+    {STK_RULE_TRANSFER, price_transfer, say_transfer},
+    {STK_RULE_FALLBACK, price_fallback, say_fallback},
+};
+static const struct {
+    stk_rule rule;
+    bool (*holds)(const court *c);
+    void (*say)(court *c);
+} asked[] = {
+    {STK_RULE_NOISY, is_noisy, say_noisy},       {STK_RULE_OVERHEAD, is_overhead, say_overhead},
+    {STK_RULE_CPU_RIGHT, is_cpu_right, say_cpu_right}, {STK_RULE_COMPUTE, is_compute, say_roof},
+    {STK_RULE_MEMORY, otherwise, say_roof},
+};
+
+static stk_rule storage_or_input(const stk_report *r)
+{
+    bool storage = r->limiting_stage >= 0 && r->stages[r->limiting_stage].kind == STK_STAGE_STORAGE;
+    return storage ? STK_RULE_STORAGE : STK_RULE_INPUT;
+}
+
+static stk_rule decide(court *c)
+{
+    double dearest = fmax(SURE, 1 + c->r->noise);
+    int cause = -1;
+    for (int i = 0; i < (int)(sizeof priced / sizeof *priced); i++) {
+        double p = priced[i].price(c);
+        if (p > dearest) dearest = p, cause = i;
+    }
+    if (is_warm_up(c)) {
+        say_warm_up(c);
+        return STK_RULE_WARM_UP;
+    }
+    if (cause >= 0) {
+        priced[cause].say(c);
+        return priced[cause].rule == STK_RULE_INPUT ? storage_or_input(c->r) : priced[cause].rule;
+    }
+    int i = 0;
+    while (!asked[i].holds(c)) i++;
+    asked[i].say(c);
+    return asked[i].rule;
+}
+
+stk_status stk_judge(stk_report *r, const stk_findings *f, stk_error *err)
+{
+    court c = {.r = r, .f = f, .wall = stk_report_seconds(r, STK_BOOK_COUNT)};
+    if (c.wall <= 0)
+        return stk_fail(err, STK_ERR_STATE,
+                        "the job ran no step that could be recorded; its run must run programs or "
+                        "mark steps with stk_watch_step");
+    stk_rule rule = decide(&c);
+    char headline[512];
+    snprintf(headline, sizeof headline, "%s %s", rules[rule].symptom, rules[rule].advice);
+    char *evidence = NULL;
+    STK_TRY(stk_text_finish(&c.evidence, &evidence, NULL, err));
+    r->verdict = stk_arena_strdup(&r->arena, rules[rule].verdict);
+    r->headline = stk_arena_strdup(&r->arena, headline);
+    r->evidence = stk_arena_strdup(&r->arena, evidence);
+    stk_free(evidence);
+    return r->verdict && r->headline && r->evidence ? STK_OK
+                                                    : stk_fail_memory(err, "a verdict", 0);
+}

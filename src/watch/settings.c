@@ -1,0 +1,71 @@
+/* settings.c - what a doctor recommended, kept in a small JSON file for later runs: {"prefetch": 2, "workers": 4}. */
+#include "base/file.h"
+#include "base/json.h"
+#include "watch/report.h"
+
+stk_status stk_job_settings_save(const stk_job_settings *s, const char *path, stk_error *err)
+{
+    stk_json_writer w = {.indent = 2};
+    char *text = NULL;
+    size_t size = 0;
+    stk_file_writer file = {0};
+    if (!s || !path)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_job_settings_save: settings and path must be given");
+    stk_json_begin_object(&w);
+    for (int k = 0; k < STK_KNOB_COUNT; k++) {
+        if (s->value[k] == STK_AS_IS || stk_knob_class_of((stk_knob)k) == STK_KNOB_IS_CEILING)
+            continue;
+        stk_json_name(&w, stk_knob_name((stk_knob)k));
+        stk_json_put_int(&w, s->value[k]);
+    }
+    stk_json_end_object(&w);
+    STK_TRY(stk_json_finish(&w, &text, &size, err));
+    stk_status status = stk_file_create(path, &file, err);
+    if (status == STK_OK) status = stk_file_write(&file, text, size, err);
+    if (status == STK_OK) status = stk_file_write(&file, "\n", 1, err);
+    if (status == STK_OK)
+        status = stk_file_commit(&file, err);
+    else
+        stk_file_abandon(&file);
+    stk_free(text);
+    return status;
+}
+
+static stk_status take_members(const stk_json *root, const char *path, stk_job_settings *out,
+                               stk_error *err)
+{
+    if (!root || root->kind != STK_JSON_OBJECT)
+        return stk_fail(err, STK_ERR_FORMAT, "%s: not an object of settings", path);
+    for (int64_t i = 0; i < root->count; i++) {
+        const stk_json *v = &root->items[i];
+        stk_knob knob;
+        if (!stk_knob_parse(v->name, &knob) || stk_knob_class_of(knob) == STK_KNOB_IS_CEILING)
+            return stk_fail(err, STK_ERR_FORMAT,
+                            "%s: no setting \"%s\"; stoker doctor --write FILE makes such files",
+                            path, v->name);
+        if (v->kind != STK_JSON_INT)
+            return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" must be a whole number, not a %s", path,
+                            v->name, stk_json_kind_name(v->kind));
+        out->value[knob] = v->integer;
+    }
+    return STK_OK;
+}
+
+stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_error *err)
+{
+    enum { MOST = 1 << 20 };
+    char *data = NULL;
+    size_t size = 0;
+    stk_json_document *document = NULL;
+    if (!path || !out)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_job_settings_load: path and out must be given");
+    STK_TRY(stk_file_read(path, MOST, &data, &size, err));
+    stk_status status = stk_json_parse(data, size, NULL, &document, err);
+    if (status != STK_OK) stk_fail_in(err, status, "%s", path);
+    if (status == STK_OK) status = take_members(stk_json_root(document), path, out, err);
+    stk_json_release(document);
+    stk_free(data);
+    return status;
+}
