@@ -69,18 +69,18 @@ STK_API stk_knob_class stk_knob_class_of(stk_knob knob);
 typedef struct stk_watch stk_watch;
 typedef struct stk_report stk_report;
 
-typedef struct stk_watch_options {
-    const char *title;   /* of the reports */
-    int64_t batch;       /* examples per step, for examples/s; 0 = not known */
-    int64_t sample;      /* record one step in so many; 0 and 1 = every step */
-    int64_t records;     /* room per thread; 0 = 65536, the newest stay */
-    int64_t plan_steps;  /* steps of the whole run this one stands for; 0 = not known */
-    bool no_roofline;    /* skip the 0.1 s measurement of what this machine can do */
-} stk_watch_options;
-STK_API stk_watch_options stk_watch_options_defaults(void);
+typedef struct stk_watch_settings {
+    const char *title;  /* of the reports */
+    int64_t batch;      /* examples per step, for examples/s; 0 = not known */
+    int64_t sample;     /* record one step in so many; 0 and 1 = every step */
+    int64_t records;    /* room per thread; 0 = 65536, the newest stay */
+    int64_t plan_steps; /* steps of the whole run this one stands for; 0 = not known */
+    bool no_roofline;   /* skip the 0.1 s measurement of what this machine can do */
+} stk_watch_settings;
+STK_API stk_watch_settings stk_watch_settings_defaults(void);
 
 /* One watch at a time; another is refused with STK_ERR_STATE. */
-STK_API STK_MUST_USE stk_status stk_watch_start(const stk_watch_options *options, stk_watch **out,
+STK_API STK_MUST_USE stk_status stk_watch_start(const stk_watch_settings *options, stk_watch **out,
                                                 stk_error *err);
 /* Ends the recording and frees the watch; report may be NULL to throw it away. */
 STK_API STK_MUST_USE stk_status stk_watch_stop(stk_watch *watch, stk_report **report,
@@ -91,23 +91,23 @@ STK_API void stk_watch_step(int32_t steps);
 STK_API void stk_watch_begin(stk_book book); /* nests; the innermost one counts */
 STK_API void stk_watch_end(stk_book book);
 /* A stage of an input pipeline, measured elsewhere: what is added here goes into the report. */
-typedef enum stk_stage_kind {
+typedef enum stk_watch_stage_kind {
     STK_STAGE_COMPUTE, /* decoding, mapping */
     STK_STAGE_STORAGE, /* reading files or sockets */
     STK_STAGE_BUFFER   /* shuffle, cache, prefetch */
-} stk_stage_kind;
-typedef struct stk_stage {
+} stk_watch_stage_kind;
+typedef struct stk_watch_stage {
     char name[64]; /* "map parse_jpeg", "read train-0003.tfrecord" */
-    stk_stage_kind kind;
+    stk_watch_stage_kind kind;
     int32_t workers;
     int64_t elements;    /* handed out */
     double busy_seconds; /* of all workers together */
     double wait_input_seconds, wait_room_seconds;
     double depth, capacity; /* queue behind it: mean number of elements inside, and room */
     int64_t bytes;          /* held in memory */
-} stk_stage;
-STK_API STK_MUST_USE stk_status stk_report_add_stage(stk_report *report, const stk_stage *stage,
-                                                     stk_error *err);
+} stk_watch_stage;
+STK_API STK_MUST_USE stk_status stk_report_add_stage(stk_report *report,
+                                                     const stk_watch_stage *stage, stk_error *err);
 
 /* ---- reports ------------------------------------------------------------------------------------------------ */
 typedef enum stk_report_kind {
@@ -161,17 +161,17 @@ typedef struct stk_job {
     /* Runs so many steps; with FREE_MODEL: takes so many batches. */
     stk_status (*run)(void *context, void *lane, int64_t steps, stk_error *err);
     void (*close)(void *context, void *lane);
-    stk_status (*save)(void *context, stk_error *err);    /* (optional) weights, random state, step */
+    stk_status (*save)(void *context, stk_error *err); /* (optional) weights, random state, step */
     stk_status (*restore)(void *context, stk_error *err); /* (optional) puts them back, every bit */
     /* (optional) stages of the lane's pipeline since it was opened; returns how many. */
-    int32_t (*stages)(void *context, void *lane, stk_stage *out, int32_t most);
+    int32_t (*stages)(void *context, void *lane, stk_watch_stage *out, int32_t most);
 } stk_job;
 
 typedef struct stk_doctor_options {
-    double seconds;  /* about this long; 12 */
-    double slice_ms; /* one turn of one lane; 25 */
-    int32_t rounds;  /* turns per comparison; 7, at least 6 */
-    bool no_math;    /* leave out batch sizes and precision */
+    double seconds;           /* about this long; 12 */
+    double slice_ms;          /* one turn of one lane; 25 */
+    int32_t rounds;           /* turns per comparison; 7, at least 6 */
+    bool no_math;             /* leave out batch sizes and precision */
     const char *const *cards; /* what-if cards for the comparison of devices; NULL = a few */
     int32_t ncards;
 } stk_doctor_options;
@@ -216,22 +216,22 @@ STK_API STK_MUST_USE stk_status stk_job_compare(const stk_job *job, const stk_jo
 /* ---- what if ---------------------------------------------------------------------------------------------------
  * For cards one does not own: a model, not a measurement. Formula and sources in doc/watch.md. */
 typedef struct stk_work {
-    double flops, bytes;      /* of one step */
-    double input_bytes;       /* of one batch */
-    double parameter_bytes;   /* weights; gradients and Adam's state are added */
-    double activation_bytes;  /* of one batch */
-    int32_t kernels;          /* launches of one step */
-    int32_t syncs;            /* times the host waits in a step; 0 is usual */
+    double flops, bytes;     /* of one step */
+    double input_bytes;      /* of one batch */
+    double parameter_bytes;  /* weights; gradients and Adam's state are added */
+    double activation_bytes; /* of one batch */
+    int32_t kernels;         /* launches of one step */
+    int32_t syncs;           /* times the host waits in a step; 0 is usual */
     int64_t batch;
-    double cpu_seconds;       /* measured here, per step of this batch */
+    double cpu_seconds; /* measured here, per step of this batch */
 } stk_work;
 typedef struct stk_what_if {
     char card[48];
-    double low_seconds, high_seconds; /* per step at work.batch */
-    char binding[16];                 /* launch, compute, memory, PCIe */
+    double low_seconds, high_seconds;        /* per step at work.batch */
+    char binding[16];                        /* launch, compute, memory, PCIe */
     int64_t break_even_low, break_even_high; /* batch from which the card is faster; -1 never */
-    int64_t batch_limit;              /* what its memory holds; 0 = not known */
-    int verdict;                      /* 1 card faster, -1 CPU faster, 0 uncertain */
+    int64_t batch_limit;                     /* what its memory holds; 0 = not known */
+    int verdict;                             /* 1 card faster, -1 CPU faster, 0 uncertain */
 } stk_what_if;
 STK_API int32_t stk_card_count(void);
 STK_API const char *stk_card_name(int32_t index);

@@ -38,7 +38,7 @@ static word *interned[BUCKETS];
 static int32_t threads_seen;
 static int64_t records_wanted = DEFAULT_RECORDS;
 static int64_t sample_period; /* atomic: one round in so many; 0: all, as long as tracing is on */
-static uint64_t refused;     /* atomic: records for which there was no ring */
+static uint64_t refused;      /* atomic: records for which there was no ring */
 static uint32_t generation;  /* atomic: counts forget, so that threads drop pointers to old rings */
 static stk_tick_scale scale; /* first mark when enabled, second at each drain */
 static pthread_key_t exit_key;

@@ -49,7 +49,8 @@ struct stk_launch {
     int32_t args;
     const stk_impl *impl;
     const char *label; /* op name for the trace: a literal, or interned there */
-    uint32_t tag; /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
+    uint32_t
+        tag; /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
     double flops, bytes;
 };
 

@@ -59,8 +59,8 @@ static inline uint32_t stk_launch_tag(uint32_t serial, int64_t place)
 struct stk_program {
     struct stk_program *next_live; /* list of all programs, for reports */
     uint32_t serial;               /* 1 .. STK_TAG_SERIALS - 1 */
-    stk_graph *g;  /* after all passes; names and types live here */
-    stk_plan plan; /* its arena holds params and argument lists */
+    stk_graph *g;                  /* after all passes; names and types live here */
+    stk_plan plan;                 /* its arena holds params and argument lists */
     stk_device *device;
     stk_store *store;
     void *memory; /* arena: activations, gradients, scratch */

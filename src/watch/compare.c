@@ -42,7 +42,8 @@ static double per_step(const stk_report *r, const stk_report_op *o)
 
 static void put_ops(const stk_report *a, const stk_report *b, stk_text *t)
 {
-    double wall = fmax(stk_report_seconds(a, STK_BOOK_COUNT), stk_report_seconds(b, STK_BOOK_COUNT));
+    double wall =
+        fmax(stk_report_seconds(a, STK_BOOK_COUNT), stk_report_seconds(b, STK_BOOK_COUNT));
     bool titled = false;
     char name[64];
     for (int pass = 0; pass < 2; pass++) {
@@ -97,7 +98,8 @@ static void put_conclusion(const stk_report *a, const stk_report *b, stk_text *t
     double ratio = x / y;
     const char *per = a->batch > 0 && b->batch > 0 ? "example" : "step";
     if (fabs(log(ratio)) <= noise)
-        stk_text_put(t, "\nper %s B is %.2fx as fast as A: within the spread of the steps (%.0f %%)\n",
+        stk_text_put(t,
+                     "\nper %s B is %.2fx as fast as A: within the spread of the steps (%.0f %%)\n",
                      per, ratio, noise * 100);
     else
         stk_text_put(t, "\nper %s B is %.2fx as fast as A (spread of the steps: %.0f %%)\n", per,
@@ -111,7 +113,8 @@ stk_status stk_report_compare(const stk_report *a, const stk_report *b, char **t
                         "stk_report_compare: two reports and text must be given");
     stk_text t = {0};
     put_settings(a, b, &t);
-    stk_text_put(&t, "  %-26s %12s %12s %12s  %s\n", "one steady step", "A", "B", "B - A", "change");
+    stk_text_put(&t, "  %-26s %12s %12s %12s  %s\n", "one steady step", "A", "B", "B - A",
+                 "change");
     for (int k = 0; k < STK_BOOK_COUNT; k++)
         if (a->book[k] > 0 || b->book[k] > 0)
             put_times(&t, stk_book_name((stk_book)k), a->book[k], b->book[k]);

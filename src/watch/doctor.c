@@ -33,7 +33,7 @@ static double share(const doctor *d, stk_book book)
 static stk_status look(doctor *d, stk_error *err)
 {
     stk_watch *watch = NULL;
-    stk_watch_options o = stk_watch_options_defaults();
+    stk_watch_settings o = stk_watch_settings_defaults();
     o.title = d->job->name;
     o.batch = d->job->batch;
     o.plan_steps = d->job->plan_steps;
@@ -57,7 +57,7 @@ static stk_status look(doctor *d, stk_error *err)
 static stk_status take_stages(doctor *d, stk_error *err)
 {
     enum { MOST = 32 };
-    stk_stage stages[MOST];
+    stk_watch_stage stages[MOST];
     if (!d->job->stages) return STK_OK;
     memset(stages, 0, sizeof stages);
     int32_t n = d->job->stages(d->job->context, d->base.lane, stages, MOST);
@@ -80,7 +80,8 @@ static void stretch_turns(doctor *d)
     if (n < 8 || sum <= 0) return;
     double mean = sum / (double)n, variance = fmax(square / (double)n - mean * mean, 0);
     double steps = variance / (mean * mean * WANTED * WANTED), ms = steps * mean * 1e3;
-    if (ms > d->p.options.slice_ms) d->p.options.slice_ms = fmax(d->p.options.slice_ms, fmin(ms, MOST_MS));
+    if (ms > d->p.options.slice_ms)
+        d->p.options.slice_ms = fmax(d->p.options.slice_ms, fmin(ms, MOST_MS));
 }
 
 /* The job against itself: what a comparison can tell at best. */
@@ -146,16 +147,15 @@ static bool worth_trying(const doctor *d, stk_knob k)
     switch (k) {
     case STK_KNOB_PREFETCH:
     case STK_KNOB_WORKERS:
-    case STK_KNOB_CACHE: return input.best > 0 ? input.high > 1.03 : share(d, STK_BOOK_INPUT) > LEAST;
-    case STK_KNOB_READ_EVERY:
-        return share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) > LEAST;
+    case STK_KNOB_CACHE:
+        return input.best > 0 ? input.high > 1.03 : share(d, STK_BOOK_INPUT) > LEAST;
+    case STK_KNOB_READ_EVERY: return share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) > LEAST;
     case STK_KNOB_CALLBACK_EVERY: return share(d, STK_BOOK_CALLBACKS) > LEAST;
     case STK_KNOB_NATIVE_INPUT: return share(d, STK_BOOK_UPLOAD) > LEAST;
     case STK_KNOB_GROUP:
         return share(d, STK_BOOK_DISPATCH) + share(d, STK_BOOK_HOST) + share(d, STK_BOOK_RESIDUAL) >
                0.05;
-    case STK_KNOB_THREADS:
-        return share(d, STK_BOOK_THREADS) + share(d, STK_BOOK_DISPATCH) > 0.15;
+    case STK_KNOB_THREADS: return share(d, STK_BOOK_THREADS) + share(d, STK_BOOK_DISPATCH) > 0.15;
     default: return stk_knob_class_of(k) == STK_KNOB_IS_SAFE;
     }
 }
@@ -264,9 +264,8 @@ static stk_status probe_batches(doctor *d, stk_error *err)
     d->r->curve = stk_arena_array(&d->r->arena, MOST_CURVE, sizeof *d->r->curve);
     if (!d->r->curve) return stk_fail_memory(err, "a curve", 0);
     d->r->batch_limit = most;
-    d->r->curve[d->r->ncurve++] =
-        (stk_curve_point){batch, d->base.step_seconds,
-                          (double)batch / d->base.step_seconds, (stk_gain){1, 1, 1}};
+    d->r->curve[d->r->ncurve++] = (stk_curve_point){
+        batch, d->base.step_seconds, (double)batch / d->base.step_seconds, (stk_gain){1, 1, 1}};
     double last = 1;
     for (int64_t k = 2; d->r->ncurve < 6; k *= 2) {
         stk_gain gain;
@@ -311,15 +310,16 @@ static stk_status compare_devices(doctor *d, stk_error *err)
     static const char *const notes[] = {"the CPU is faster", "uncertain", "faster"};
     r->devices = stk_arena_array(&r->arena, (size_t)n + 1, sizeof *r->devices);
     if (!r->devices) return stk_fail_memory(err, "devices", 0);
-    r->devices[r->ndevices++] = (stk_device_row){"cpu:0, model alone", "measured", work.cpu_seconds,
-                                                 work.cpu_seconds, "books without input, callbacks"};
+    r->devices[r->ndevices++] =
+        (stk_device_row){"cpu:0, model alone", "measured", work.cpu_seconds, work.cpu_seconds,
+                         "books without input, callbacks"};
     for (int32_t i = 0; i < n; i++) {
         stk_what_if x;
         STK_TRY(stk_what_if_card(cards[i], &work, &x, err));
         const char *name = stk_arena_strdup(&r->arena, x.card);
         if (!name) return stk_fail_memory(err, "devices", 0);
-        r->devices[r->ndevices++] = (stk_device_row){name, "model", x.low_seconds, x.high_seconds,
-                                                     notes[x.verdict + 1]};
+        r->devices[r->ndevices++] =
+            (stk_device_row){name, "model", x.low_seconds, x.high_seconds, notes[x.verdict + 1]};
         d->f.cards++;
         d->f.cards_faster += x.verdict > 0;
         d->f.cards_slower += x.verdict < 0;
@@ -341,8 +341,8 @@ static stk_status advise_host(doctor *d, stk_error *err)
 {
     stk_gain host = d->f.gain[STK_KNOB_FREE_HOST];
     if (host.best <= 0 || host.low < 1.05) return STK_OK;
-    return add_advice(d, STK_KNOB_FREE_HOST, 1, host,
-                      "host function out of the step (at most)", err);
+    return add_advice(d, STK_KNOB_FREE_HOST, 1, host, "host function out of the step (at most)",
+                      err);
 }
 
 static stk_status keep_advice(doctor *d, stk_error *err)

@@ -129,16 +129,17 @@ static void add_row(const stk_report *r, const stk_known_launches *known, const 
     int32_t threads = __builtin_popcountll(t->threads);
     double seconds = t->thread_seconds / threads, calls = (double)t->calls;
     stk_report_op like = {.label = t->label,
-                       .kernel = f ? f->kernel : "-",
-                       .impl = f ? f->impl : "-",
-                       .device = "cpu:0",
-                       .updates = f && f->updates};
+                          .kernel = f ? f->kernel : "-",
+                          .impl = f ? f->impl : "-",
+                          .device = "cpu:0",
+                          .updates = f && f->updates};
     stk_report_op *o = find_row(all, &like);
     bool compute = false;
     double share = !f || !t->calls ? 0
                                    : stk_roof_share(&r->roof, f->flops, f->bytes, seconds / calls,
                                                     threads, &compute);
-    if (share * seconds > 0 && share * seconds > all->ideal[o - all->rows]) o->compute_side = compute;
+    if (share * seconds > 0 && share * seconds > all->ideal[o - all->rows])
+        o->compute_side = compute;
     all->ideal[o - all->rows] += share * seconds;
     o->calls += t->calls;
     o->seconds += seconds;

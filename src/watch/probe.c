@@ -38,8 +38,8 @@ stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, 
 {
     *out = (stk_lane){.settings = *settings};
     int64_t batch = settings->value[STK_KNOB_BATCH];
-    int64_t ahead = setting(p->job, settings, STK_KNOB_PREFETCH) +
-                    setting(p->job, settings, STK_KNOB_WORKERS);
+    int64_t ahead =
+        setting(p->job, settings, STK_KNOB_PREFETCH) + setting(p->job, settings, STK_KNOB_WORKERS);
     out->batch = batch != STK_AS_IS ? batch : p->job->batch > 0 ? p->job->batch : 1;
     out->warm = stk_min_i64(stk_max_i64(ahead + 1, 1), 64);
     out->period = 1;
@@ -65,7 +65,8 @@ static stk_status fit_turn(const stk_prober *p, stk_lane *lane, stk_error *err)
         STK_TRY(p->job->run(p->job->context, lane->lane, n, err));
         double took = stk_seconds_now() - start;
         lane->step_seconds = took / (double)n;
-        if (took < wanted / 4 && n < MOST && took < 0.1) continue;
+        bool too_few = n < 16 * lane->period && took < 2 * wanted; /* bursts would mislead */
+        if ((took < wanted / 4 || too_few) && n < MOST && took < 0.1) continue;
         lane->steps = (int64_t)ceil(wanted / fmax(lane->step_seconds, 1e-9));
         lane->steps = stk_round_up(stk_min_i64(stk_max_i64(lane->steps, 1), MOST), lane->period);
         return STK_OK;

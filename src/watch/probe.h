@@ -9,8 +9,9 @@ typedef struct stk_lane {
     stk_job_settings settings;
     int64_t batch; /* examples per step */
     int64_t warm;  /* steps before a turn is timed: buffers come to their usual level */
-    int64_t period; /* turns are whole periods: what happens every so many steps counts with its share */
-    int64_t steps; /* of one turn; 0 until the first one */
+    int64_t
+        period; /* turns are whole periods: what happens every so many steps counts with its share */
+    int64_t steps;       /* of one turn; 0 until the first one */
     double step_seconds; /* of the last turn */
 } stk_lane;
 

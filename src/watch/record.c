@@ -11,7 +11,7 @@
 #include <time.h>
 
 struct stk_watch {
-    stk_watch_options options;
+    stk_watch_settings options;
     char title[128];
     int64_t begun;
 };
@@ -19,11 +19,11 @@ struct stk_watch {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool watching;
 
-stk_watch_options stk_watch_options_defaults(void) { return (stk_watch_options){.title = ""}; }
+stk_watch_settings stk_watch_settings_defaults(void) { return (stk_watch_settings){.title = ""}; }
 
 static void drop(void *context, const stk_trace_event *event) { (void)context, (void)event; }
 
-stk_status stk_watch_start(const stk_watch_options *options, stk_watch **out, stk_error *err)
+stk_status stk_watch_start(const stk_watch_settings *options, stk_watch **out, stk_error *err)
 {
     if (!out) return stk_fail(err, STK_ERR_ARGUMENT, "stk_watch_start: out is NULL");
     *out = NULL;
@@ -37,7 +37,7 @@ stk_status stk_watch_start(const stk_watch_options *options, stk_watch **out, st
         stk_free(w);
         return stk_fail(err, STK_ERR_STATE, "somebody is watching already; stop that watch first");
     }
-    w->options = options ? *options : stk_watch_options_defaults();
+    w->options = options ? *options : stk_watch_settings_defaults();
     snprintf(w->title, sizeof w->title, "%s", w->options.title ? w->options.title : "");
     stk_trace_drain(drop, NULL, NULL); /* what was before belongs to nobody */
     w->begun = stk_now_ns();

@@ -89,7 +89,7 @@ void stk_report_release(stk_report *r)
     stk_free(r);
 }
 
-stk_status stk_report_add_stage(stk_report *r, const stk_stage *stage, stk_error *err)
+stk_status stk_report_add_stage(stk_report *r, const stk_watch_stage *stage, stk_error *err)
 {
     if (!r || !stage)
         return stk_fail(err, STK_ERR_ARGUMENT,
@@ -107,7 +107,7 @@ void stk_report_find_limit(stk_report *r)
     double worst = 0;
     r->limiting_stage = -1;
     for (int64_t i = 0; i < r->nstages; i++) {
-        const stk_stage *s = &r->stages[i];
+        const stk_watch_stage *s = &r->stages[i];
         double each = s->elements ? s->busy_seconds / (double)s->elements : 0;
         if (s->workers > 1) each /= s->workers;
         if (each > worst) worst = each, r->limiting_stage = (int32_t)i;
@@ -131,10 +131,7 @@ int64_t stk_report_phase_steps(const stk_report *r, stk_phase p)
     return r && (unsigned)p < STK_PHASE_COUNT ? r->phase_steps[p] : 0;
 }
 const char *stk_report_verdict(const stk_report *r) { return r && r->verdict ? r->verdict : ""; }
-const char *stk_report_evidence(const stk_report *r)
-{
-    return r && r->evidence ? r->evidence : "";
-}
+const char *stk_report_evidence(const stk_report *r) { return r && r->evidence ? r->evidence : ""; }
 int32_t stk_report_advice_count(const stk_report *r) { return r ? (int32_t)r->nadvice : 0; }
 bool stk_report_advice(const stk_report *r, int32_t index, stk_advice *out)
 {

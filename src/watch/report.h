@@ -22,8 +22,8 @@ typedef struct stk_report_op { /* one launch of a program, or all calls of one l
     double seconds;      /* wall: thread seconds / threads at work */
     double flops, bytes; /* of all calls */
     int32_t threads;
-    double roof;         /* share of the roofline; 0 = not known */
-    bool compute_side;   /* right of the ridge: arithmetic is the limit */
+    double roof;       /* share of the roofline; 0 = not known */
+    bool compute_side; /* right of the ridge: arithmetic is the limit */
     bool updates;
 } stk_report_op;
 
@@ -76,14 +76,14 @@ struct stk_report {
     int64_t phase_steps[STK_PHASE_COUNT];
     double *step_seconds; /* of all recorded steps, thinned to at most STK_STEPS_KEPT */
     int64_t nsteps, first_steady;
-    double p10, median, p90; /* of steady steps */
+    double p10, median, p90;     /* of steady steps */
     double book[STK_BOOK_COUNT]; /* seconds per steady step */
     int64_t book_steps;
     int64_t lost; /* records that did not fit */
 
     stk_report_op *ops; /* by launch, slowest first */
     int64_t nops;
-    stk_stage *stages; /* in the order of the walk */
+    stk_watch_stage *stages; /* in the order of the walk */
     int64_t nstages, cap_stages;
     int32_t limiting_stage; /* -1: none */
     stk_thread_row *threads;

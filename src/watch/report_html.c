@@ -102,7 +102,8 @@ static void put_gain(stk_text *t, stk_gain g)
 
 static void put_verdict(const stk_report *r, stk_text *t)
 {
-    static const char *const fine[] = {"compute-bound", "memory-bound", "the CPU is the right tool"};
+    static const char *const fine[] = {"compute-bound", "memory-bound",
+                                       "the CPU is the right tool"};
     bool good = false;
     for (int i = 0; i < 3; i++) good |= !strcmp(r->verdict, fine[i]);
     stk_text_put(t, "<div class=\"verdict%s\">", good ? " good" : "");
@@ -126,8 +127,9 @@ static void put_advice_rows(const stk_report *r, stk_text *t, bool mathematics)
         if (a->changes_mathematics != mathematics) continue;
         put_escaped(t, "<tr><td>", a->text, "</td><td>");
         put_gain(t, a->gain);
-        stk_text_put(t, "</td><td class=\"l\" style=\"width:40%%\"><span class=\"bar%s\" "
-                        "style=\"width:%.1f%%\"></span></td></tr>",
+        stk_text_put(t,
+                     "</td><td class=\"l\" style=\"width:40%%\"><span class=\"bar%s\" "
+                     "style=\"width:%.1f%%\"></span></td></tr>",
                      mathematics ? " m" : "", fmin(100, fmax(1, (a->gain.best - 1) * 40)));
     }
 }
@@ -173,8 +175,9 @@ static void put_budget(const stk_report *r, stk_text *t)
     stk_text_put(t, "<div class=\"key\">");
     for (int b = 0; b < STK_BOOK_COUNT; b++) {
         if (r->book[b] <= 0) continue;
-        stk_text_put(t, "<span><i style=\"background:%s\"></i>%s %s <span class=\"soft\">%.1f "
-                        "%%</span></span>",
+        stk_text_put(t,
+                     "<span><i style=\"background:%s\"></i>%s %s <span class=\"soft\">%.1f "
+                     "%%</span></span>",
                      stk_book_colour((stk_book)b), stk_book_name((stk_book)b),
                      stk_time_text(r->book[b], text), r->book[b] / wall * 100);
     }
@@ -209,12 +212,13 @@ static void put_pipeline(const stk_report *r, stk_text *t)
                     "<th>busy per element</th><th>waits for input</th><th>waits for room</th>"
                     "<th>queue</th><th>memory</th></tr>");
     for (int64_t i = 0; i < r->nstages; i++) {
-        const stk_stage *s = &r->stages[i];
+        const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
         stk_text_put(t, "<tr%s>", i == r->limiting_stage ? " class=\"hot\"" : "");
         put_escaped(t, "<td>", s->name, "</td>");
-        stk_text_put(t, "<td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%.1f of %.0f</td>"
-                        "<td>%s</td></tr>",
+        stk_text_put(t,
+                     "<td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%.1f of %.0f</td>"
+                     "<td>%s</td></tr>",
                      s->workers, stk_time_text(s->busy_seconds / n, a),
                      stk_time_text(s->wait_input_seconds / n, b),
                      stk_time_text(s->wait_room_seconds / n, c), s->depth, s->capacity,
@@ -243,16 +247,18 @@ static void put_ops(const stk_report *r, stk_text *t)
                      stk_time_text(o->calls ? o->seconds / (double)o->calls : 0, each),
                      o->seconds / wall * 100, o->flops / o->seconds * 1e-9,
                      o->bytes / o->seconds * 1e-9);
-        stk_text_put(t, "<td class=\"l\"><span class=\"bar%s\" style=\"width:%.0fpx\"></span> "
-                        "<span class=\"small soft\">%.0f %% %s</span></td></tr>",
+        stk_text_put(t,
+                     "<td class=\"l\"><span class=\"bar%s\" style=\"width:%.0fpx\"></span> "
+                     "<span class=\"small soft\">%.0f %% %s</span></td></tr>",
                      o->compute_side ? "" : " m", fmin(1, o->roof) * 70, o->roof * 100,
                      o->compute_side ? "arithmetic" : "memory");
     }
     stk_text_put(t, "</table></div>");
     if (r->roof.threads)
-        stk_text_put(t, "<p class=\"soft small\">Measured here: %.0f GFLOP/s and %.0f GB/s on one "
-                        "thread, %.0f and %.0f on %d. Data that fits a cache is held against the "
-                        "cache.</p>\n",
+        stk_text_put(t,
+                     "<p class=\"soft small\">Measured here: %.0f GFLOP/s and %.0f GB/s on one "
+                     "thread, %.0f and %.0f on %d. Data that fits a cache is held against the "
+                     "cache.</p>\n",
                      r->roof.gflops[0], r->roof.gbs[0][2], r->roof.gflops[1], r->roof.gbs[1][2],
                      r->roof.threads);
 }
@@ -262,10 +268,11 @@ static void put_curve(const stk_report *r, stk_text *t)
     if (r->ncurve < 2) return;
     stk_text_put(t, "<h2>Examples per second by batch size</h2>\n");
     stk_svg_curve(r, t);
-    stk_text_put(t, "<p class=\"soft small\">The knee (%lld) reaches nine tenths of the best rate. "
-                    "Another batch size is another training: keep the examples seen equal, start "
-                    "from a learning rate scaled with the batch (linearly for SGD, by the square "
-                    "root for Adam), with a short warm-up.</p>\n",
+    stk_text_put(t,
+                 "<p class=\"soft small\">The knee (%lld) reaches nine tenths of the best rate. "
+                 "Another batch size is another training: keep the examples seen equal, start "
+                 "from a learning rate scaled with the batch (linearly for SGD, by the square "
+                 "root for Adam), with a short warm-up.</p>\n",
                  (long long)r->knee);
 }
 

@@ -124,7 +124,7 @@ static void put_stage_rows(writer *w, const stk_report *r)
 {
     begin_array(w, "stages");
     for (int64_t i = 0; i < r->nstages; i++) {
-        const stk_stage *s = &r->stages[i];
+        const stk_watch_stage *s = &r->stages[i];
         begin_object(w, NULL);
         text(w, "name", s->name);
         text(w, "kind", STAGE_KINDS[s->kind]);
@@ -322,8 +322,7 @@ static void read_times(reader *in, const stk_json *root)
     for (int64_t i = 0; i < r->nsteps; i++)
         r->step_seconds[i] = stk_json_double(stk_json_item(seconds, i), 0);
     r->book_steps = INTEGER(books, "steps");
-    for (int b = 0; b < STK_BOOK_COUNT; b++)
-        r->book[b] = NUMBER(books, stk_book_name((stk_book)b));
+    for (int b = 0; b < STK_BOOK_COUNT; b++) r->book[b] = NUMBER(books, stk_book_name((stk_book)b));
     r->roof.threads = (int32_t)INTEGER(roof, "threads");
     for (int all = 0; all < 2; all++) {
         const stk_json *side = stk_json_get(roof, all ? "all_threads" : "one_thread");
@@ -343,17 +342,17 @@ static void read_ops(reader *in, const stk_json *array)
     for (int64_t i = 0; i < r->nops; i++) {
         const stk_json *v = stk_json_item(array, i);
         r->ops[i] = (stk_report_op){.label = keep(in, stk_json_get(v, "op")),
-                                 .kernel = keep(in, stk_json_get(v, "kernel")),
-                                 .impl = keep(in, stk_json_get(v, "implementation")),
-                                 .device = keep(in, stk_json_get(v, "device")),
-                                 .calls = INTEGER(v, "calls"),
-                                 .threads = (int32_t)INTEGER(v, "threads"),
-                                 .seconds = NUMBER(v, "seconds"),
-                                 .flops = NUMBER(v, "flops"),
-                                 .bytes = NUMBER(v, "bytes"),
-                                 .roof = NUMBER(v, "roof"),
-                                 .compute_side = TRUTH(v, "compute_side"),
-                                 .updates = TRUTH(v, "updates")};
+                                    .kernel = keep(in, stk_json_get(v, "kernel")),
+                                    .impl = keep(in, stk_json_get(v, "implementation")),
+                                    .device = keep(in, stk_json_get(v, "device")),
+                                    .calls = INTEGER(v, "calls"),
+                                    .threads = (int32_t)INTEGER(v, "threads"),
+                                    .seconds = NUMBER(v, "seconds"),
+                                    .flops = NUMBER(v, "flops"),
+                                    .bytes = NUMBER(v, "bytes"),
+                                    .roof = NUMBER(v, "roof"),
+                                    .compute_side = TRUTH(v, "compute_side"),
+                                    .updates = TRUTH(v, "updates")};
     }
 }
 
@@ -362,17 +361,17 @@ static stk_status read_stages(reader *in, const stk_json *array, stk_error *err)
     for (int64_t i = 0; array && i < array->count; i++) {
         const stk_json *v = stk_json_item(array, i);
         const char *kind = stk_json_text(stk_json_get(v, "kind"), "");
-        stk_stage s = {.workers = (int32_t)INTEGER(v, "workers"),
-                       .elements = INTEGER(v, "elements"),
-                       .busy_seconds = NUMBER(v, "busy"),
-                       .wait_input_seconds = NUMBER(v, "wait_input"),
-                       .wait_room_seconds = NUMBER(v, "wait_room"),
-                       .depth = NUMBER(v, "depth"),
-                       .capacity = NUMBER(v, "capacity"),
-                       .bytes = INTEGER(v, "bytes")};
+        stk_watch_stage s = {.workers = (int32_t)INTEGER(v, "workers"),
+                             .elements = INTEGER(v, "elements"),
+                             .busy_seconds = NUMBER(v, "busy"),
+                             .wait_input_seconds = NUMBER(v, "wait_input"),
+                             .wait_room_seconds = NUMBER(v, "wait_room"),
+                             .depth = NUMBER(v, "depth"),
+                             .capacity = NUMBER(v, "capacity"),
+                             .bytes = INTEGER(v, "bytes")};
         snprintf(s.name, sizeof s.name, "%s", stk_json_text(stk_json_get(v, "name"), ""));
         for (int k = 0; k < 3; k++)
-            if (!strcmp(STAGE_KINDS[k], kind)) s.kind = (stk_stage_kind)k;
+            if (!strcmp(STAGE_KINDS[k], kind)) s.kind = (stk_watch_stage_kind)k;
         STK_TRY(stk_report_add_stage(in->r, &s, err));
     }
     return STK_OK;
@@ -391,11 +390,10 @@ static void read_machine(reader *in, const stk_json *root)
     r->spans = rows(in, spans, sizeof *r->spans, &r->nspans);
     for (int64_t i = 0; i < r->nspans; i++) {
         const stk_json *v = stk_json_item(spans, i);
-        r->spans[i] = (stk_span_row){(int32_t)stk_json_int(stk_json_item(v, 0), 0),
-                                     (int32_t)stk_json_int(stk_json_item(v, 1), 0),
-                                     stk_json_double(stk_json_item(v, 2), 0),
-                                     stk_json_double(stk_json_item(v, 3), 0),
-                                     keep(in, stk_json_item(v, 4))};
+        r->spans[i] = (stk_span_row){
+            (int32_t)stk_json_int(stk_json_item(v, 0), 0),
+            (int32_t)stk_json_int(stk_json_item(v, 1), 0), stk_json_double(stk_json_item(v, 2), 0),
+            stk_json_double(stk_json_item(v, 3), 0), keep(in, stk_json_item(v, 4))};
     }
     for (int i = 0; i < STK_HISTOGRAM; i++) {
         const stk_json *bin = stk_json_item(stk_json_get(root, "histogram"), i);
@@ -405,10 +403,13 @@ static void read_machine(reader *in, const stk_json *root)
     r->memory = (stk_memory_rows){INTEGER(memory, "arena"), INTEGER(memory, "constants"),
                                   INTEGER(memory, "variables"), INTEGER(memory, "stages"),
                                   INTEGER(memory, "peak_rss")};
-    r->program = (stk_program_totals){
-        (int32_t)INTEGER(p, "launches"), (int32_t)INTEGER(p, "regions"),
-        (int32_t)INTEGER(p, "programs"), NUMBER(p, "flops"),    NUMBER(p, "bytes"),
-        NUMBER(p, "build_ms"),           NUMBER(p, "election_ms")};
+    r->program = (stk_program_totals){(int32_t)INTEGER(p, "launches"),
+                                      (int32_t)INTEGER(p, "regions"),
+                                      (int32_t)INTEGER(p, "programs"),
+                                      NUMBER(p, "flops"),
+                                      NUMBER(p, "bytes"),
+                                      NUMBER(p, "build_ms"),
+                                      NUMBER(p, "election_ms")};
     r->input_bytes = NUMBER(p, "input_bytes");
 }
 
@@ -450,9 +451,9 @@ static void read_doctor(reader *in, const stk_json *d)
     r->curve = rows(in, curve, sizeof *r->curve, &r->ncurve);
     for (int64_t i = 0; i < r->ncurve; i++) {
         const stk_json *v = stk_json_item(curve, i);
-        r->curve[i] = (stk_curve_point){INTEGER(v, "batch"), NUMBER(v, "step_seconds"),
-                                        NUMBER(v, "examples_per_second"),
-                                        read_gain(stk_json_get(v, "gain"))};
+        r->curve[i] =
+            (stk_curve_point){INTEGER(v, "batch"), NUMBER(v, "step_seconds"),
+                              NUMBER(v, "examples_per_second"), read_gain(stk_json_get(v, "gain"))};
     }
     r->knee = INTEGER(d, "knee");
     r->batch_limit = INTEGER(d, "batch_limit");

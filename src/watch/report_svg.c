@@ -10,16 +10,17 @@ enum { WIDE = 960 };
 
 static void begin(stk_text *t, int height, const char *label)
 {
-    stk_text_put(t, "<div class=\"wide\"><svg class=\"min\" viewBox=\"0 0 %d %d\" role=\"img\" "
-                    "aria-label=\"%s\">",
+    stk_text_put(t,
+                 "<div class=\"wide\"><svg class=\"min\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                 "aria-label=\"%s\">",
                  WIDE, height, label);
 }
 static void end(stk_text *t) { stk_text_put(t, "</svg></div>\n"); }
 
 static void rect(stk_text *t, double x, double y, double w, double h, const char *colour)
 {
-    stk_text_put(t, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"", x, y, w,
-                 h, colour);
+    stk_text_put(t, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"", x, y,
+                 w, h, colour);
 }
 
 static void words(stk_text *t, double x, double y, const char *anchor, const char *class,
@@ -33,8 +34,8 @@ static void words(stk_text *t, double x, double y, const char *anchor, const cha
 
 static void axis(stk_text *t, double x1, double y1, double x2, double y2)
 {
-    stk_text_put(t, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>", x1, y1,
-                 x2, y2);
+    stk_text_put(t, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"axis\"/>", x1,
+                 y1, x2, y2);
 }
 
 /* ---- where one step goes ----------------------------------------------------------------------------------------- */
@@ -127,16 +128,17 @@ void stk_svg_pipeline(const stk_report *r, stk_text *t)
         if (step && r->limiting_stage >= 0)
             hot = wall > 0 && r->book[STK_BOOK_INPUT] < 0.05 * wall; /* the model is the limit */
         if (hot && !step && wall > 0 && r->book[STK_BOOK_INPUT] < 0.05 * wall) hot = false;
-        stk_text_put(t, "<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"58\" rx=\"5\" "
-                        "class=\"box%s\"/>",
+        stk_text_put(t,
+                     "<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"58\" rx=\"5\" "
+                     "class=\"box%s\"/>",
                      x, w, hot ? " hot" : "");
-        snprintf(name, sizeof name, "%.*s", (int)fmin(28, w / 7.2), step ? "step" : r->stages[i].name);
+        snprintf(name, sizeof name, "%.*s", (int)fmin(28, w / 7.2),
+                 step ? "step" : r->stages[i].name);
         words(t, x + w / 2, 32, "middle", "", name);
         if (step) {
-            snprintf(line, sizeof line, "%s",
-                     stk_time_text(wall - r->book[STK_BOOK_INPUT], time));
+            snprintf(line, sizeof line, "%s", stk_time_text(wall - r->book[STK_BOOK_INPUT], time));
         } else {
-            const stk_stage *s = &r->stages[i];
+            const stk_watch_stage *s = &r->stages[i];
             double n = s->elements ? (double)s->elements : 1;
             snprintf(line, sizeof line, s->workers > 1 ? "%s / %d" : "%s",
                      stk_time_text(s->busy_seconds / n, time), s->workers);
@@ -144,8 +146,9 @@ void stk_svg_pipeline(const stk_report *r, stk_text *t)
         words(t, x + w / 2, 51, "middle", "s", line);
         if (hot) words(t, x + w / 2, 84, "middle", "s", "limits");
         if (step) continue;
-        stk_text_put(t, "<path d=\"M%.1f 37h%.1fm-6 -4l6 4l-6 4\" fill=\"none\" "
-                        "stroke=\"currentColor\" stroke-opacity=\".45\"/>",
+        stk_text_put(t,
+                     "<path d=\"M%.1f 37h%.1fm-6 -4l6 4l-6 4\" fill=\"none\" "
+                     "stroke=\"currentColor\" stroke-opacity=\".45\"/>",
                      x + w + 4, gap - 8);
     }
     end(t);
@@ -189,8 +192,8 @@ void stk_svg_curve(const stk_report *r, stk_text *t)
     double top = 0;
     char text[24];
     for (int64_t i = 0; i < r->ncurve; i++)
-        top = fmax(top, r->curve[i].examples_per_second * fmin(1.3, r->curve[i].gain.high /
-                                                                       r->curve[i].gain.best));
+        top = fmax(top, r->curve[i].examples_per_second *
+                            fmin(1.3, r->curve[i].gain.high / r->curve[i].gain.best));
     if (top <= 0) return;
     double step = (double)(WIDE - LEFT - RIGHT) / (double)(r->ncurve > 1 ? r->ncurve - 1 : 1);
     begin(t, BASE + 36, "examples per second by batch size");
@@ -208,13 +211,14 @@ void stk_svg_curve(const stk_report *r, stk_text *t)
         const stk_curve_point *p = &r->curve[i];
         double x = LEFT + (double)i * step, each = p->examples_per_second / p->gain.best;
         double y = BASE - TALL * p->examples_per_second / top;
-        stk_text_put(t, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#2f7f79\" "
-                        "stroke-opacity=\".5\" stroke-width=\"6\"/>",
+        stk_text_put(t,
+                     "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#2f7f79\" "
+                     "stroke-opacity=\".5\" stroke-width=\"6\"/>",
                      x, x, BASE - TALL * fmin(1.05, each * p->gain.low / top),
                      BASE - TALL * fmin(1.05, each * p->gain.high / top));
         bool knee = p->batch == r->knee;
-        stk_text_put(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>", x, y, knee ? 7 : 4,
-                     knee ? "#e0803a" : "#2f7f79");
+        stk_text_put(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>", x, y,
+                     knee ? 7 : 4, knee ? "#e0803a" : "#2f7f79");
         snprintf(text, sizeof text, "%lld", (long long)p->batch);
         words(t, x, BASE + 18, "middle", "s", text);
         if (knee) words(t, x, BASE + 33, "middle", "", "knee");
@@ -279,6 +283,7 @@ void stk_svg_steps(const stk_report *r, stk_text *t)
              i < r->first_steady ? "#e0803a" : "#2f7f79");
         stk_text_put(t, "><title>%s</title></rect>", stk_time_text(r->step_seconds[i], text));
     }
-    words(t, LEFT, BASE + 15, "start", "s", r->first_steady ? "warm-up, then steady steps" : "steps");
+    words(t, LEFT, BASE + 15, "start", "s",
+          r->first_steady ? "warm-up, then steady steps" : "steps");
     end(t);
 }

@@ -27,7 +27,8 @@ static void put_head(const stk_report *r, stk_text *t)
         stk_text_put(t, "can do %.0f GFLOP/s and %.0f GB/s on one thread, %.0f and %.0f on %d\n",
                      r->roof.gflops[0], r->roof.gbs[0][2], r->roof.gflops[1], r->roof.gbs[1][2],
                      r->roof.threads);
-    if (r->lost) stk_text_put(t, "%lld records did not fit; the newest are here\n", (long long)r->lost);
+    if (r->lost)
+        stk_text_put(t, "%lld records did not fit; the newest are here\n", (long long)r->lost);
 }
 
 /* "1.42x (1.38-1.45)" */
@@ -71,11 +72,12 @@ static void put_curve(const stk_report *r, stk_text *t)
         stk_text_put(t, "%s\n", p->batch == r->knee ? " knee" : "");
     }
     stk_text_add(t, "    ", 4);
-    stk_text_wrap(t,
-                  "Another batch size is another training: keep examples seen equal, and start from "
-                  "a learning rate scaled with the batch (linearly for SGD, by the square root for "
-                  "Adam) with a short warm-up.",
-                  4, WIDTH - 4);
+    stk_text_wrap(
+        t,
+        "Another batch size is another training: keep examples seen equal, and start from "
+        "a learning rate scaled with the batch (linearly for SGD, by the square root for "
+        "Adam) with a short warm-up.",
+        4, WIDTH - 4);
     if (r->batch_limit)
         stk_text_put(t, "    memory holds a batch of about %lld\n", (long long)r->batch_limit);
 }
@@ -143,8 +145,8 @@ static void put_ops(const stk_report *r, stk_text *t)
     double wall = stk_report_seconds(r, STK_BOOK_COUNT) * (double)r->book_steps, rest = 0;
     if (!r->nops || wall <= 0) return;
     put_rule(t, "ops");
-    stk_text_put(t, "  %-18s %-12s %-14s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by",
-                 "calls", "per call", "time", "GFLOP/s", "GB/s", "roof");
+    stk_text_put(t, "  %-18s %-12s %-14s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by", "calls",
+                 "per call", "time", "GFLOP/s", "GB/s", "roof");
     for (int64_t i = 0; i < r->nops; i++) {
         const stk_report_op *o = &r->ops[i];
         if (i >= MOST_OPS) {
@@ -160,7 +162,8 @@ static void put_ops(const stk_report *r, stk_text *t)
     if (rest > 0)
         stk_text_put(t, "  %lld more ops: %.1f %%\n", (long long)(r->nops - MOST_OPS),
                      rest / wall * 100);
-    stk_text_put(t, "  roof: share of what this machine can do; limited by c arithmetic, m memory\n");
+    stk_text_put(t,
+                 "  roof: share of what this machine can do; limited by c arithmetic, m memory\n");
 }
 
 static void put_histogram(const stk_report *r, stk_text *t)
@@ -189,7 +192,7 @@ static void put_stages(const stk_report *r, stk_text *t)
     stk_text_put(t, "  %-30s %7s %11s %11s %11s %9s\n", "stage", "workers", "per element",
                  "wait input", "wait room", "queue");
     for (int64_t i = 0; i < r->nstages; i++) {
-        const stk_stage *s = &r->stages[i];
+        const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
         stk_text_put(t, "%c %-30.30s %7d %11s %11s %11s %4.1f/%-4.0f\n",
                      i == r->limiting_stage ? '>' : ' ', s->name, s->workers,
@@ -218,8 +221,9 @@ static void put_rest(const stk_report *r, stk_text *t)
                  stk_bytes_text((double)r->memory.variables, b),
                  stk_bytes_text((double)r->memory.constants, c),
                  stk_bytes_text((double)r->memory.peak_rss, d));
-    stk_text_put(t, "  %d launches in %d regions, %s flop and %s per step; built in %.1f ms "
-                    "(election %.1f ms)\n",
+    stk_text_put(t,
+                 "  %d launches in %d regions, %s flop and %s per step; built in %.1f ms "
+                 "(election %.1f ms)\n",
                  r->program.launches, r->program.regions, stk_count_text(r->program.flops, a),
                  stk_bytes_text(r->program.bytes, b), r->program.build_ms, r->program.election_ms);
     for (int64_t i = 0; i < r->ndevices; i++) {
@@ -228,7 +232,8 @@ static void put_rest(const stk_report *r, stk_text *t)
         stk_text_put(t, "  %-22.22s %-9s %10s .. %-10s %.40s\n", v->name, v->kind,
                      stk_time_text(v->low_seconds, a), stk_time_text(v->high_seconds, b), v->note);
     }
-    if (r->ndevices > 1) stk_text_put(t, "  model: not measured; formula and sources in doc/watch.md\n");
+    if (r->ndevices > 1)
+        stk_text_put(t, "  model: not measured; formula and sources in doc/watch.md\n");
 }
 
 void stk_report_put_text(const stk_report *r, stk_text *t)

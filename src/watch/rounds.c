@@ -38,7 +38,8 @@ static stk_status list_rounds(stk_recording *rec, const char *name, stk_error *e
     for (int64_t i = 0; i < rec->n; i++) {
         const stk_interval *v = &rec->all[i];
         if (v->thread != rec->step_thread || strcmp(v->name, name)) continue;
-        if (at > 0 && !whole) rec->rounds[at - 1].end = v->start; /* what lies between belongs to it */
+        if (at > 0 && !whole)
+            rec->rounds[at - 1].end = v->start; /* what lies between belongs to it */
         rec->rounds[at++] = (stk_round){v->start, v->end, counted && v->arg ? v->arg : 1};
     }
     rec->nrounds = at;

@@ -95,7 +95,7 @@ static void say_input(court *c)
     say_share(c, "waiting for batches", share(c, STK_BOOK_INPUT));
     say_gain(c, "with one batch used again and again", c->f->gain[STK_KNOB_FREE_INPUT]);
     if (r->limiting_stage < 0) return;
-    const stk_stage *s = &r->stages[r->limiting_stage];
+    const stk_watch_stage *s = &r->stages[r->limiting_stage];
     double n = s->elements ? (double)s->elements : 1;
     stk_text_put(&c->evidence, "slowest stage: %s, %s per element on %d worker%s\n", s->name,
                  stk_time_text(s->busy_seconds / n, each), s->workers, s->workers == 1 ? "" : "s");
@@ -153,9 +153,9 @@ static void say_warm_up(court *c)
     const stk_report *r = c->r;
     char a[24], b[24];
     double wasted = wasted_seconds(r), steady = (double)r->plan_steps * r->median;
-    stk_text_put(&c->evidence, "building and warm-up: %s, which is %.0f %% of a run of %lld steps\n",
-                 stk_time_text(wasted, a), wasted / (wasted + steady) * 100,
-                 (long long)r->plan_steps);
+    stk_text_put(
+        &c->evidence, "building and warm-up: %s, which is %.0f %% of a run of %lld steps\n",
+        stk_time_text(wasted, a), wasted / (wasted + steady) * 100, (long long)r->plan_steps);
     stk_text_put(&c->evidence, "a settled step takes %s, the mean over the run would say %s\n",
                  stk_time_text(r->median, a),
                  stk_time_text((wasted + steady) / (double)r->plan_steps, b));
@@ -235,8 +235,9 @@ static void say_roof(court *c)
 static void say_cpu_right(court *c)
 {
     say_roof(c);
-    stk_text_put(&c->evidence, "of %d cards the model expects %d to be slower, none surely faster\n",
-                 c->f->cards, c->f->cards_slower);
+    stk_text_put(&c->evidence,
+                 "of %d cards the model expects %d to be slower, none surely faster\n", c->f->cards,
+                 c->f->cards_slower);
 }
 
 static bool is_compute(const court *c)
@@ -273,8 +274,10 @@ static const struct {
     bool (*holds)(const court *c);
     void (*say)(court *c);
 } asked[] = {
-    {STK_RULE_NOISY, is_noisy, say_noisy},       {STK_RULE_OVERHEAD, is_overhead, say_overhead},
-    {STK_RULE_CPU_RIGHT, is_cpu_right, say_cpu_right}, {STK_RULE_COMPUTE, is_compute, say_roof},
+    {STK_RULE_NOISY, is_noisy, say_noisy},
+    {STK_RULE_OVERHEAD, is_overhead, say_overhead},
+    {STK_RULE_CPU_RIGHT, is_cpu_right, say_cpu_right},
+    {STK_RULE_COMPUTE, is_compute, say_roof},
     {STK_RULE_MEMORY, otherwise, say_roof},
 };
 
@@ -322,6 +325,5 @@ stk_status stk_judge(stk_report *r, const stk_findings *f, stk_error *err)
     r->headline = stk_arena_strdup(&r->arena, headline);
     r->evidence = stk_arena_strdup(&r->arena, evidence);
     stk_free(evidence);
-    return r->verdict && r->headline && r->evidence ? STK_OK
-                                                    : stk_fail_memory(err, "a verdict", 0);
+    return r->verdict && r->headline && r->evidence ? STK_OK : stk_fail_memory(err, "a verdict", 0);
 }

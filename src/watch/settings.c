@@ -45,8 +45,8 @@ static stk_status take_members(const stk_json *root, const char *path, stk_job_s
                             "%s: no setting \"%s\"; stoker doctor --write FILE makes such files",
                             path, v->name);
         if (v->kind != STK_JSON_INT)
-            return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" must be a whole number, not a %s", path,
-                            v->name, stk_json_kind_name(v->kind));
+            return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" must be a whole number, not a %s",
+                            path, v->name, stk_json_kind_name(v->kind));
         out->value[knob] = v->integer;
     }
     return STK_OK;
@@ -59,8 +59,7 @@ stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_er
     size_t size = 0;
     stk_json_document *document = NULL;
     if (!path || !out)
-        return stk_fail(err, STK_ERR_ARGUMENT,
-                        "stk_job_settings_load: path and out must be given");
+        return stk_fail(err, STK_ERR_ARGUMENT, "stk_job_settings_load: path and out must be given");
     STK_TRY(stk_file_read(path, MOST, &data, &size, err));
     stk_status status = stk_json_parse(data, size, NULL, &document, err);
     if (status != STK_OK) stk_fail_in(err, status, "%s", path);

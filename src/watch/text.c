@@ -118,7 +118,8 @@ char *stk_bytes_text(double b, char text[24])
 
 char *stk_count_text(double n, char text[24])
 {
-    if (n < 9999.5) return snprintf(text, 24, n < 99.95 && n != floor(n) ? "%.1f" : "%.0f", n), text;
+    if (n < 9999.5)
+        return snprintf(text, 24, n < 99.95 && n != floor(n) ? "%.1f" : "%.0f", n), text;
     if (n < 999.5e3) return three_digits(n / 1e3, "k", text);
     if (n < 999.5e6) return three_digits(n / 1e6, "M", text);
     return three_digits(n / 1e9, "G", text);

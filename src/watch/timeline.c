@@ -72,12 +72,11 @@ static stk_status keep_spans(const stk_recording *rec, stk_report *r, stk_error 
         const stk_interval *v = &rec->all[i];
         if (v->end <= from || v->start >= to) continue;
         int64_t start = v->start > from ? v->start : from, end = v->end < to ? v->end : to;
-        r->spans[r->nspans] =
-            (stk_span_row){.thread = v->thread,
-                           .book = v->kernel ? STK_BOOK_KERNELS : v->book,
-                           .start = (double)(start - from) * 1e-9,
-                           .seconds = (double)(end - start) * 1e-9,
-                           .name = stk_arena_strdup(&r->arena, v->name)};
+        r->spans[r->nspans] = (stk_span_row){.thread = v->thread,
+                                             .book = v->kernel ? STK_BOOK_KERNELS : v->book,
+                                             .start = (double)(start - from) * 1e-9,
+                                             .seconds = (double)(end - start) * 1e-9,
+                                             .name = stk_arena_strdup(&r->arena, v->name)};
         if (!r->spans[r->nspans++].name) return stk_fail_memory(err, "a timeline", 0);
     }
     return STK_OK;

@@ -52,8 +52,7 @@ static terms predict(const card *c, const stk_work *w, double batch, int slow)
     t.memory = bytes / (BANDWIDTH_SHARE * c->gbs * 1e9);
     t.launch = w->kernels * fmax(gap, HOST_US * 1e-6 * slow);
     t.total = fmax(t.compute, t.memory) + t.launch;
-    if (c->link > 0)
-        t.link = LATENCY_US[slow] * 1e-6 + w->input_bytes * scale / (c->link * 1e9);
+    if (c->link > 0) t.link = LATENCY_US[slow] * 1e-6 + w->input_bytes * scale / (c->link * 1e9);
     t.total += w->syncs * c->round_trip * 1e-6 + fmax(0, t.link - t.total);
     return t;
 }

@@ -28,13 +28,15 @@ typedef struct plant {
     double read_ms, map_ms, spin_ms, shuffle_ms;
     const char *read_name, *map_name;
     int64_t prefetch, workers, shuffle_every;
-    int64_t cache_mib, data_mib; /* data_mib > 0: there is a cache, and this is what would fit all */
-    bool fixed_input;            /* prefetch and workers cannot be changed */
+    int64_t cache_mib,
+        data_mib;     /* data_mib > 0: there is a cache, and this is what would fit all */
+    bool fixed_input; /* prefetch and workers cannot be changed */
     /* between the steps */
     double metrics_ms, callback_ms, host_ms;
     int64_t read_every, callback_every;
     /* start */
-    int64_t builds, plan_steps; /* programs built again in the first steps; steps of the whole run */
+    int64_t builds,
+        plan_steps; /* programs built again in the first steps; steps of the whole run */
 } plant;
 
 enum { PLANTED_CLASSES = 10, PLANTED_ROWS = 150000, PLANTED_EPOCH = 8 };
@@ -160,7 +162,8 @@ static inline stk_val planted_dense(stk_graph *g, stk_val x, int64_t out, const 
     return stk_g_matmul(g, x, *w);
 }
 
-static inline stk_val planted_logits(stk_graph *g, const plant *p, stk_val x, stk_val *w, int32_t *n)
+static inline stk_val planted_logits(stk_graph *g, const plant *p, stk_val x, stk_val *w,
+                                     int32_t *n)
 {
     if (p->net == NET_CONV) {
         w[(*n)++] = stk_g_variable(g, "k", STK_F32, 4, (int64_t[]){3, 3, 8, p->hidden});
@@ -173,7 +176,8 @@ static inline stk_val planted_logits(stk_graph *g, const plant *p, stk_val x, st
     } else if (p->net == NET_TINY_OPS) {
         x = planted_dense(g, x, 4, "w0", &w[(*n)++]);
         for (int i = 0; i < 60; i++)
-            x = stk_g_matmul(g, stk_g_softmax(g, x, 1), stk_g_transpose(g, stk_g_softmax(g, x, 1), NULL));
+            x = stk_g_matmul(g, stk_g_softmax(g, x, 1),
+                             stk_g_transpose(g, stk_g_softmax(g, x, 1), NULL));
     } else {
         x = stk_g_relu(g, planted_dense(g, x, p->hidden, "w0", &w[(*n)++]));
         x = stk_g_tanh(g, planted_dense(g, x, p->hidden, "w1", &w[(*n)++]));
@@ -229,7 +233,8 @@ static inline stk_status planted_batch(planted_lane *l, stk_error *err)
         else
             STK_TRY(stk_tensor_set(l->x, i, v, err));
     }
-    for (int64_t i = 0; i < l->batch; i++) ((int32_t *)l->y->data)[i] = (int32_t)(i % PLANTED_CLASSES);
+    for (int64_t i = 0; i < l->batch; i++)
+        ((int32_t *)l->y->data)[i] = (int32_t)(i % PLANTED_CLASSES);
     return STK_OK;
 }
 
@@ -323,7 +328,7 @@ static stk_status planted_run(void *context, void *lane, int64_t steps, stk_erro
     return STK_OK;
 }
 
-static int32_t planted_stages(void *context, void *lane, stk_stage *out, int32_t most)
+static int32_t planted_stages(void *context, void *lane, stk_watch_stage *out, int32_t most)
 {
     planted_lane *l = lane;
     const plant *p = l->plant;
@@ -331,14 +336,14 @@ static int32_t planted_stages(void *context, void *lane, stk_stage *out, int32_t
     int64_t made = __atomic_load_n(&l->made, __ATOMIC_RELAXED);
     (void)context;
     if (most < 3 || !made) return 0;
-    out[n] = (stk_stage){.kind = STK_STAGE_STORAGE, .workers = workers, .elements = made};
+    out[n] = (stk_watch_stage){.kind = STK_STAGE_STORAGE, .workers = workers, .elements = made};
     snprintf(out[n].name, sizeof out[n].name, "%s", p->read_name ? p->read_name : "read");
     out[n++].busy_seconds = (double)l->read_ns * 1e-9;
-    out[n] = (stk_stage){.kind = STK_STAGE_COMPUTE, .workers = workers, .elements = made};
+    out[n] = (stk_watch_stage){.kind = STK_STAGE_COMPUTE, .workers = workers, .elements = made};
     snprintf(out[n].name, sizeof out[n].name, "%s", p->map_name ? p->map_name : "map");
     out[n++].busy_seconds = (double)l->map_ns * 1e-9;
     if (!p->shuffle_every) return n;
-    out[n] = (stk_stage){.kind = STK_STAGE_BUFFER, .workers = workers, .elements = made};
+    out[n] = (stk_watch_stage){.kind = STK_STAGE_BUFFER, .workers = workers, .elements = made};
     snprintf(out[n].name, sizeof out[n].name, "shuffle");
     out[n++].busy_seconds = (double)l->shuffle_ns * 1e-9;
     return n;
@@ -364,7 +369,8 @@ static stk_status planted_restore(void *context, stk_error *err)
     planted *self = context;
     for (int32_t i = 0; i < stk_store_count(self->store) && i < 16; i++)
         if (self->saved[i])
-            STK_TRY(stk_store_set(self->store, stk_store_name(self->store, i), self->saved[i], err));
+            STK_TRY(
+                stk_store_set(self->store, stk_store_name(self->store, i), self->saved[i], err));
     return STK_OK;
 }
 

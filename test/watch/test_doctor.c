@@ -21,55 +21,127 @@ typedef struct truth {
 
 static const truth truths[] = {
     {{"slow map by sleeping", SMALL, .map_ms = 2, .map_name = "map augment"},
-     "input-bound", "map augment", STK_KNOB_WORKERS, false},
+     "input-bound",
+     "map augment",
+     STK_KNOB_WORKERS,
+     false},
     {{"slow map on the processor", SMALL, .spin_ms = 2, .map_name = "map parse"},
-     "input-bound", "map parse", ANY, false},
+     "input-bound",
+     "map parse",
+     ANY,
+     false},
     {{"throttled disk", SMALL, .read_ms = 2, .read_name = "read train.tfrecord", .prefetch = 2,
       .workers = 1, .data_mib = 64},
-     "storage-bound", "read train.tfrecord", ANY, false},
+     "storage-bound",
+     "read train.tfrecord",
+     ANY,
+     false},
     {{"single-threaded decoding", SMALL, .map_ms = 1.5, .spin_ms = 0.2, .map_name = "decode jpeg",
       .prefetch = 2, .workers = 1},
-     "input-bound", "decode jpeg", STK_KNOB_WORKERS, false},
+     "input-bound",
+     "decode jpeg",
+     STK_KNOB_WORKERS,
+     false},
     {{"no prefetch", MLP, .map_ms = 1.0, .map_name = "map", .workers = 1},
-     "input-bound", "map", ANY, false},
+     "input-bound",
+     "map",
+     ANY,
+     false},
     {{"tiny batch", .net = NET_MLP, .batch = 2, .in = 128, .hidden = 256},
-     "overhead-bound", "four times the batch", STK_KNOB_BATCH, false},
+     "overhead-bound",
+     "four times the batch",
+     STK_KNOB_BATCH,
+     false},
     {{"many tiny ops", .net = NET_TINY_OPS, .batch = 4, .in = 4, .fixed_batch = true},
-     "overhead-bound", "tiny ops", ANY, false},
+     "overhead-bound",
+     "tiny ops",
+     ANY,
+     false},
     {{"metrics read every step", SMALL, .metrics_ms = 1, .read_every = 1},
-     "sync-bound", "results", STK_KNOB_READ_EVERY, false},
+     "sync-bound",
+     "results",
+     STK_KNOB_READ_EVERY,
+     false},
     {{"callback that sleeps", SMALL, .callback_ms = 2, .callback_every = 1},
-     "callback-bound", "callbacks", STK_KNOB_CALLBACK_EVERY, false},
+     "callback-bound",
+     "callbacks",
+     STK_KNOB_CALLBACK_EVERY,
+     false},
     {{"logging every other step", SMALL, .callback_ms = 3, .callback_every = 2},
-     "callback-bound", "callbacks", STK_KNOB_CALLBACK_EVERY, false},
+     "callback-bound",
+     "callbacks",
+     STK_KNOB_CALLBACK_EVERY,
+     false},
     {{"host function in the step", SMALL, .host_ms = 1.5},
-     "host-function-bound", "host functions", STK_KNOB_FREE_HOST, false},
-    {{"large embedding", .net = NET_EMBEDDING, .batch = 256, .in = 1, .hidden = 32, .fixed_batch = true},
-     "memory-bound|the CPU is the right tool", NULL, ANY, true},
+     "host-function-bound",
+     "host functions",
+     STK_KNOB_FREE_HOST,
+     false},
+    {{"large embedding", .net = NET_EMBEDDING, .batch = 256, .in = 1, .hidden = 32,
+      .fixed_batch = true},
+     "memory-bound|the CPU is the right tool",
+     NULL,
+     ANY,
+     true},
     {{"convolutions", .net = NET_CONV, .batch = 16, .in = 24, .hidden = 32},
-     "compute-bound|the CPU is the right tool", NULL, ANY, true},
+     "compute-bound|the CPU is the right tool",
+     NULL,
+     ANY,
+     true},
     {{"built again and again", SMALL, .builds = 40, .plan_steps = 60},
-     "warm-up-counted", "warm-up", ANY, false},
+     "warm-up-counted",
+     "warm-up",
+     ANY,
+     false},
     {{"cache too small", SMALL, .read_ms = 2, .read_name = "read shard", .data_mib = 64,
       .cache_mib = 16, .fixed_input = true},
-     "storage-bound", "read shard", STK_KNOB_CACHE, false},
+     "storage-bound",
+     "read shard",
+     STK_KNOB_CACHE,
+     false},
     {{"shuffle that refills", SMALL, .shuffle_every = 4, .shuffle_ms = 5, .prefetch = 1},
-     "input-bound", "shuffle", ANY, false},
+     "input-bound",
+     "shuffle",
+     ANY,
+     false},
     {{"converted at each feed", .net = NET_MLP, .batch = 512, .in = 512, .hidden = 16,
       .doubles = true, .fixed_batch = true},
-     "transfer-bound", "bringing batches in", STK_KNOB_NATIVE_INPUT, false},
-    {{"reference kernels", .net = NET_MLP, .batch = 32, .in = 32, .hidden = 32, .reference = true, .fixed_batch = true},
-     "fallback-bound", "matmul", STK_KNOB_ELECTED, false},
+     "transfer-bound",
+     "bringing batches in",
+     STK_KNOB_NATIVE_INPUT,
+     false},
+    {{"reference kernels", .net = NET_MLP, .batch = 32, .in = 32, .hidden = 32, .reference = true,
+      .fixed_batch = true},
+     "fallback-bound",
+     "matmul",
+     STK_KNOB_ELECTED,
+     false},
     {{"slow disk behind prefetch", SMALL, .read_ms = 3, .read_name = "read nfs", .prefetch = 4,
       .workers = 2},
-     "storage-bound", "read nfs", ANY, false},
-    {{"healthy, fed ahead", MLP, .map_ms = 0.05, .prefetch = 4, .workers = 1}, FINE, NULL, ANY, true},
+     "storage-bound",
+     "read nfs",
+     ANY,
+     false},
+    {{"healthy, fed ahead", MLP, .map_ms = 0.05, .prefetch = 4, .workers = 1},
+     FINE,
+     NULL,
+     ANY,
+     true},
     {{"healthy, input at hand", MLP, .read_every = 50, .metrics_ms = 0.1}, FINE, NULL, ANY, true},
-    {{"healthy, rare callback", MLP, .callback_ms = 0.2, .callback_every = 100}, FINE, NULL, ANY, true},
-    {{"healthy, large batch", .net = NET_MLP, .batch = 1024, .in = 64, .hidden = 128}, FINE, NULL, ANY,
+    {{"healthy, rare callback", MLP, .callback_ms = 0.2, .callback_every = 100},
+     FINE,
+     NULL,
+     ANY,
+     true},
+    {{"healthy, large batch", .net = NET_MLP, .batch = 1024, .in = 64, .hidden = 128},
+     FINE,
+     NULL,
+     ANY,
      true},
 };
-enum { TRUTHS = sizeof truths / sizeof *truths, TRIES = 4 };
+enum { TRUTHS = sizeof truths / sizeof *truths, TRIES = 3 };
+static const double PATIENCE =
+    60; /* seconds; on a machine that stays noisy cases get one try from then on */
 
 static stk_doctor_options quick(void)
 {
@@ -103,7 +175,9 @@ static bool promise_holds(planted *job, const stk_advice *a, bool *sure)
     *sure = width(got) < 1.15 && width(a->gain) < 1.15;
     printf("    %-46s promised %.2f (%.2f-%.2f), achieved %.2f (%.2f-%.2f)%s\n", a->text,
            a->gain.best, a->gain.low, a->gain.high, got.best, got.low, got.high,
-           near ? "" : overlap ? " open" : " MISSED");
+           near      ? ""
+           : overlap ? " open"
+                     : " MISSED");
     return near || (!*sure && overlap);
 }
 
@@ -123,8 +197,8 @@ static outcome judge(const truth *t, char *why, size_t size)
         const char *verdict = stk_report_verdict(r), *evidence = stk_report_evidence(r);
         bool first = stk_report_advice(r, 0, &a), sure = false;
         bool promised = first && a.gain.best > 0 && !t->healthy;
-        snprintf(why, size, "verdict \"%s\", evidence \"%s\", first advice \"%s\"", verdict, evidence,
-                 first ? a.text : "none");
+        snprintf(why, size, "verdict \"%s\", evidence \"%s\", first advice \"%s\"", verdict,
+                 evidence, first ? a.text : "none");
         if (!strcmp(verdict, "too noisy"))
             result = TOO_NOISY;
         else if (!one_of(verdict, t->verdicts) || (t->evidence && !strstr(evidence, t->evidence)))
@@ -153,6 +227,7 @@ static int repeats(void)
 TEST(planted_faults_are_named_and_cured)
 {
     int right = 0, open = 0, runs = 0;
+    double begun = (double)stk_now_ns() * 1e-9;
     for (int round = 0; round < repeats(); round++)
         for (size_t i = 0; i < TRUTHS; i++) {
             const truth *t = &truths[i];
@@ -160,7 +235,9 @@ TEST(planted_faults_are_named_and_cured)
             int wrong = 0;
             outcome result = TOO_NOISY;
             double start = (double)stk_now_ns() * 1e-9;
+            bool patient = repeats() > 1 || start - begun < PATIENCE;
             for (int attempt = 0; attempt < TRIES && result != RIGHT && wrong < 2; attempt++) {
+                if (attempt && !patient && !wrong) break;
                 result = judge(t, why, sizeof why);
                 wrong += result == WRONG;
                 if (result != RIGHT) printf("    again: %s\n", why);
@@ -169,7 +246,9 @@ TEST(planted_faults_are_named_and_cured)
             right += result == RIGHT;
             open += result == TOO_NOISY;
             printf("%-10s %-28s %.1f s  %.100s\n",
-                   result == RIGHT ? "right" : result == WRONG ? "WRONG" : "not judged",
+                   result == RIGHT   ? "right"
+                   : result == WRONG ? "WRONG"
+                                     : "not judged",
                    t->plant.name, (double)stk_now_ns() * 1e-9 - start, why);
             fflush(stdout);
             CHECK_MSG(result != WRONG, "%s: %s", t->plant.name, why);

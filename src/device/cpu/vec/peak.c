@@ -25,8 +25,7 @@ static float fma_rounds(int64_t rounds)
 static void triad(float *a, const float *b, const float *c, int64_t n)
 {
     int64_t i = 0;
-    for (; i + STK_VF <= n; i += STK_VF)
-        vf_store(a + i, vf_load(b + i) + vf_load(c + i) * 0.5f);
+    for (; i + STK_VF <= n; i += STK_VF) vf_store(a + i, vf_load(b + i) + vf_load(c + i) * 0.5f);
     for (; i < n; i++) a[i] = b[i] + 0.5f * c[i];
 }
 
