@@ -32,7 +32,8 @@ typedef struct stk_layer_def {
     int32_t min_inputs, max_inputs; /* 0, 0: one; max -1: any number */
     bool list;                      /* Keras passes the inputs as one list: Add()([a, b]) */
     bool operation; /* of keras.ops: no name but in the list of layers, arguments may be numbers */
-    bool no_build;  /* Keras has it built from the start and writes no build_config */
+    bool no_trainable; /* Keras refuses this option for the class, and its dtype is a word */
+    bool no_build;     /* Keras has it built from the start and writes no build_config */
     const char
         *build_shapes; /* "query_shape|value_shape": build_config names the arguments; NULL: one */
     bool keeps_dtype; /* inputs are not cast to the compute dtype (embeddings take integers, ...) */

@@ -88,6 +88,22 @@ stk_status stk_layer_read(stk_reader *r, const stk_json *json, stk_layer_state *
     return STK_OK;
 }
 
+static void write_common(stk_json_writer *w, const stk_layer_state *layer)
+{
+    stk_json_name(w, "name");
+    stk_json_put_text(w, layer->name);
+    if (layer->def->operation) return;
+    if (!layer->def->no_trainable) {
+        stk_json_name(w, "trainable");
+        stk_json_put_bool(w, layer->trainable);
+    }
+    stk_json_name(w, "dtype");
+    if (layer->def->no_trainable)
+        stk_json_put_text(w, layer->policy.name);
+    else
+        stk_policy_write(w, layer->policy.name);
+}
+
 /* The members of a layer's object up to registered_name; the object stays open for what a model adds. */
 void stk_layer_write_open(stk_json_writer *w, const stk_layer_state *layer)
 {
@@ -98,14 +114,7 @@ void stk_layer_write_open(stk_json_writer *w, const stk_layer_state *layer)
         o.name = layer->name;
         stk_config_write(w, &layer->def->fields, &o);
     } else {
-        stk_json_name(w, "name");
-        stk_json_put_text(w, layer->name);
-        if (!layer->def->operation) {
-            stk_json_name(w, "trainable");
-            stk_json_put_bool(w, layer->trainable);
-            stk_json_name(w, "dtype");
-            stk_policy_write(w, layer->policy.name);
-        }
+        write_common(w, layer);
         stk_config_write(w, &layer->def->fields, layer->config);
     }
     stk_class_end(w, layer->def->operation ? layer->def->keras_class : NULL);

@@ -150,9 +150,11 @@ static const stk_mcall *first_call(const stk_model *m, int32_t layer)
 static void put_build_config(stk_json_writer *w, const stk_model *m, const stk_mcall *call,
                              bool list)
 {
-    const char *names = call ? stk_layer_at(m, call->layer)->def->build_shapes : NULL;
+    if (!call) return;
+    const stk_layer_def *def = stk_layer_at(m, call->layer)->def;
+    const char *names = def->build_shapes;
     int32_t n = 0;
-    for (int32_t i = 0; call && i < call->nin; i++) n += !role_of(call, i);
+    for (int32_t i = 0; i < call->nin; i++) n += !role_of(call, i);
     if (!n || (n > 1 && !list && !names)) return;
     stk_json_name(w, "build_config");
     stk_json_begin_object(w);
@@ -173,7 +175,7 @@ static void put_build_config(stk_json_writer *w, const stk_model *m, const stk_m
         put_shape(w, stk_sym_at(m, call->in[i]));
     }
     if (list) stk_json_end_array(w);
-    if (call && stk_layer_at(m, call->layer)->def->build_shapes) stk_json_end_object(w);
+    if (def->build_shapes) stk_json_end_object(w);
     stk_json_end_object(w);
 }
 

@@ -143,12 +143,12 @@ static const stk_mcall *first_call(const stk_model *m, int32_t number)
 /* "dense[0][0]," each on a line of its own, over all calls of the layer. */
 static void add_connections(table *t, const stk_model *m, int32_t number)
 {
-    row *r = t->count ? &t->rows[t->count - 1] : NULL;
+    row *r = &t->rows[t->count - 1];
     bool first = true;
-    for (int64_t k = 0; k < m->ncalls && r; k++) {
+    for (int64_t k = 0; k < m->ncalls; k++) {
         const stk_mcall *call = &m->calls[k];
         if (call->layer != number || !call->used) continue;
-        for (int32_t i = 0; i < call->nin && r; i++) {
+        for (int32_t i = 0; i < call->nin; i++) {
             const stk_msym *s = stk_sym_at(m, call->in[i]);
             const stk_mcall *from = &m->calls[s->call];
             if (!first) {
@@ -163,7 +163,7 @@ static void add_connections(table *t, const stk_model *m, int32_t number)
             first = false;
         }
     }
-    if (first && r) snprintf(r->cell[3], CELL, "-");
+    if (first) snprintf(r->cell[3], CELL, "-");
 }
 
 static void add_layers(table *t, const stk_model *top, const stk_model *m, int32_t depth,

@@ -211,6 +211,7 @@ static const stk_field mha_fields[] = {
     MHA(seed, INT, "None", .wide = true),
 };
 const stk_layer_def stk_layer_mha = {.keras_class = "MultiHeadAttention",
+                                     .build_shapes = "query_shape|value_shape|key_shape",
                                      .fields = STK_FIELDS(mha, mha_fields),
                                      .min_inputs = 2,
                                      .max_inputs = 4,

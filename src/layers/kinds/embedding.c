@@ -34,6 +34,7 @@ static const stk_field embedding_fields[] = {
     {.name = "activity_regularizer", .kind = STK_FIELD_NULL, .fallback = "None"},
     STK_FIELD(embedding, embeddings_constraint, CONSTRAINT, "None"),
     STK_FIELD(embedding, mask_zero, BOOL, "False"),
+    {.name = "quantization_config", .kind = STK_FIELD_NULL, .fallback = "None"},
 };
 const stk_layer_def stk_layer_embedding = {.keras_class = "Embedding",
                                            .fields = STK_FIELDS(embedding, embedding_fields),
@@ -58,6 +59,7 @@ static void call_masking(stk_layer_call *c)
 }
 static const stk_field masking_fields[] = {STK_FIELD(masking, mask_value, REAL, "0")};
 const stk_layer_def stk_layer_masking = {.keras_class = "Masking",
+                                         .no_build = true,
                                          .fields = STK_FIELDS(masking, masking_fields),
                                          .mask = STK_MASK_OWN,
                                          .call = call_masking};

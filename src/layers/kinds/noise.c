@@ -54,6 +54,7 @@ static void call_dropout(stk_layer_call *c)
 }
 static const stk_field dropout_fields[] = {RATE, NOISE_SHAPE, SEED};
 const stk_layer_def stk_layer_dropout = {.keras_class = "Dropout",
+                                         .no_build = true,
                                          .fields = STK_FIELDS(noise, dropout_fields),
                                          .mask = STK_MASK_PASSES,
                                          .check = check_rate,
@@ -81,6 +82,8 @@ static const stk_field spatial_fields[] = {
     RATE, STK_FIELD(noise, data_format, TEXT, "channels_last"), SEED};
 #define SPATIAL(id, class_, fields_)                                                               \
     const stk_layer_def stk_layer_##id = {.keras_class = class_,                                   \
+                                          .no_build = true,                                        \
+                                          .no_trainable = true,                                    \
                                           .fields = STK_FIELDS(noise, fields_),                    \
                                           .mask = STK_MASK_PASSES,                                 \
                                           .check = check_rate,                                     \
@@ -107,6 +110,7 @@ static stk_status check_deviation(stk_layer_state *layer, stk_error *err)
 static const stk_field gaussian_noise_fields[] = {
     {.name = "stddev", .kind = STK_FIELD_REAL, .offset = offsetof(noise, rate)}, SEED};
 const stk_layer_def stk_layer_gaussian_noise = {.keras_class = "GaussianNoise",
+                                                .no_build = true,
                                                 .fields = STK_FIELDS(noise, gaussian_noise_fields),
                                                 .mask = STK_MASK_PASSES,
                                                 .check = check_deviation,
@@ -121,6 +125,7 @@ static void call_gaussian_dropout(stk_layer_call *c)
 }
 static const stk_field gaussian_dropout_fields[] = {RATE, SEED};
 const stk_layer_def stk_layer_gaussian_dropout = {.keras_class = "GaussianDropout",
+                                                  .no_build = true,
                                                   .fields =
                                                       STK_FIELDS(noise, gaussian_dropout_fields),
                                                   .mask = STK_MASK_PASSES,
@@ -136,6 +141,7 @@ static void call_alpha_dropout(stk_layer_call *c)
     c->y[0] = stk_g_alpha_dropout(c->g, c->x[0], o->rate, sizes, &random);
 }
 const stk_layer_def stk_layer_alpha_dropout = {.keras_class = "AlphaDropout",
+                                               .no_build = true,
                                                .fields = STK_FIELDS(noise, dropout_fields),
                                                .mask = STK_MASK_PASSES,
                                                .check = check_rate,
