@@ -200,6 +200,12 @@ int32_t stk_model_find_weight(const stk_model *m, const char *name)
     return -1;
 }
 
+/* Sums of sizes that were checked one by one; files can name so many that the sum does not fit. */
+static void add_size(int64_t *sum, int64_t n)
+{
+    if (__builtin_add_overflow(*sum, n, sum)) *sum = INT64_MAX;
+}
+
 stk_param_count stk_model_params(const stk_model *m)
 {
     stk_param_count p = {0};
@@ -207,10 +213,10 @@ stk_param_count stk_model_params(const stk_model *m)
         const stk_mweight *w = &m->weights[m->weight_order[i]];
         int64_t n = stk_shape_count(&w->shape), bytes = n * stk_dtype_size(w->dtype);
         bool trainable = stk_weight_trainable(m, w);
-        p.total += n;
-        p.bytes += bytes;
-        *(trainable ? &p.trainable : &p.fixed) += n;
-        *(trainable ? &p.trainable_bytes : &p.fixed_bytes) += bytes;
+        add_size(&p.total, n);
+        add_size(&p.bytes, bytes);
+        add_size(trainable ? &p.trainable : &p.fixed, n);
+        add_size(trainable ? &p.trainable_bytes : &p.fixed_bytes, bytes);
     }
     return p;
 }

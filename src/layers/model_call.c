@@ -21,6 +21,7 @@ typedef struct stk_frame {
     bool training;
     int64_t seed;
     stk_val *variables, *cast; /* per weight; 0 = not in the graph yet */
+    stk_val *updated; /* its value after this run, to be assigned at the end; 0 = as before */
     stk_val penalty;
     int32_t depth;
 } stk_frame;
@@ -113,7 +114,7 @@ static stk_val use_variable(stk_layer_call *c, int64_t i)
         if (w->regularizer && stk_weight_trainable(f->model, w))
             penalise(f, stk_g_regularize(f->g, w->regularizer, f->variables[i]));
     }
-    return f->variables[i];
+    return f->updated[i] ? f->updated[i] : f->variables[i];
 }
 
 stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
@@ -153,8 +154,10 @@ void stk_c_update(stk_layer_call *c, const char *name, stk_val value)
         stk_c_fail(c, STK_ERR_INTERNAL, "there is no weight '%s' to update", full);
         return;
     }
-    stk_val variable = use_variable(c, i);
-    stk_g_assign(c->g, variable, stk_g_cast(c->g, value, c->frame->model->weights[i].dtype));
+    use_variable(c, i);
+    /* A layer that is called again sees the value that its last call left. */
+    c->frame->updated[i] = stk_g_cast(c->g, value, c->frame->model->weights[i].dtype);
+    c->frame->cast[i] = 0;
 }
 
 void stk_c_add_loss(stk_layer_call *c, stk_val loss)
@@ -448,14 +451,17 @@ void stk_model_call(const stk_model *m, stk_graph *g, const stk_val *x, stk_call
     call->penalty = 0;
     if (!check_call(m, g, x)) return;
     stk_frame f = {.g = g, .model = m, .trial = -1, .training = call->training, .seed = call->seed};
-    f.variables = stk_calloc((size_t)m->nweights + 1, 2 * sizeof *f.variables);
+    f.variables = stk_calloc((size_t)m->nweights + 1, 3 * sizeof *f.variables);
     if (!f.variables) {
         stk_g_fail(g, STK_ERR_MEMORY, "out of memory for a model of %lld weights",
                    (long long)m->nweights);
         return;
     }
     f.cast = f.variables + m->nweights + 1;
+    f.updated = f.cast + m->nweights + 1;
     run_calls(&f, NULL, m, x, call->masks, y, call->output_masks);
+    for (int64_t i = 0; i < m->nweights; i++)
+        if (f.updated[i]) stk_g_assign(g, f.variables[i], f.updated[i]);
     for (int64_t i = 0; call->weights && i < m->nweight_order; i++)
         call->weights[i] = stk_graph_ok(g) ? f.variables[m->weight_order[i]] : 0;
     call->penalty = stk_graph_ok(g) ? f.penalty : 0;

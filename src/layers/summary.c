@@ -127,7 +127,7 @@ static int64_t count_params(const stk_model *m, const stk_model *inner, int32_t 
     *trainable = false;
     for (int64_t i = 0; i < of->nweights; i++) {
         if (of->weights[i].layer != number) continue;
-        n += stk_shape_count(&of->weights[i].shape);
+        if (__builtin_add_overflow(n, stk_shape_count(&of->weights[i].shape), &n)) n = INT64_MAX;
         *trainable = *trainable || stk_weight_trainable(of, &of->weights[i]);
     }
     return n;

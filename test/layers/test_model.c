@@ -136,6 +136,46 @@ TEST(layers_are_shared_and_several_outputs_come_in_order)
     stk_model_release(m);
 }
 
+/* Moving averages of a layer that is called twice move twice, in the order of the calls. */
+TEST(a_shared_batch_norm_follows_both_calls)
+{
+    stk_error err = {0};
+    stk_model *m = new_model(NULL);
+    stk_sym a = stk_m_input(m, "a", STK_F32, 1, L(1)), b = stk_m_input(m, "b", STK_F32, 1, L(1));
+    stk_layer norm = stk_m_layer(m, "BatchNormalization(momentum=0.5)");
+    stk_m_output(m, stk_m_call(m, norm, 1, &a));
+    stk_m_output(m, stk_m_call(m, norm, 1, &b));
+    CHECK_OK(stk_model_build(m, 0, NULL, &err));
+    stk_graph *g = NULL;
+    stk_program *p = NULL;
+    stk_store *store = NULL;
+    stk_tensor *x[2] = {NULL, NULL}, *mean = NULL;
+    CHECK_OK(stk_graph_new(&g, &err));
+    CHECK_OK(stk_store_new(NULL, &store, &err));
+    CHECK_OK(stk_model_init(m, store, 1, &err));
+    stk_val in[2] = {stk_g_input(g, "a", STK_F32, 2, L(2, 1)),
+                     stk_g_input(g, "b", STK_F32, 2, L(2, 1))};
+    stk_val y[2];
+    stk_call call = {.training = true};
+    stk_model_call(m, g, in, &call, y);
+    stk_g_output(g, "y", y[1]);
+    stk_program_options o = stk_program_options_defaults();
+    o.store = store;
+    CHECK_OK(stk_program_new(g, &o, &p, &err));
+    CHECK_OK(stk_tensor_from(STK_F32, 2, L(2, 1), (float[]){3, 5}, &x[0], &err));
+    CHECK_OK(stk_tensor_from(STK_F32, 2, L(2, 1), (float[]){10, 12}, &x[1], &err));
+    CHECK_OK(stk_program_feed(p, "a", x[0], &err));
+    CHECK_OK(stk_program_feed(p, "b", x[1], &err));
+    CHECK_OK(stk_program_run(p, 1, &err));
+    CHECK_OK(stk_store_get(store, "batch_normalization/moving_mean", &mean, &err));
+    CHECK_NEAR(stk_tensor_at(mean, 0), (0 * 0.5 + 4 * 0.5) * 0.5 + 11 * 0.5, 1e-5);
+    stk_tensor_release(x[0]), stk_tensor_release(x[1]), stk_tensor_release(mean);
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_store_release(store);
+    stk_model_release(m);
+}
+
 TEST(models_nest)
 {
     stk_error err = {0};
