@@ -128,6 +128,37 @@ STK_API STK_MUST_USE stk_status stk_dataset_get(stk_dataset *ds, uint64_t epoch,
 STK_API stk_dataset *stk_data_options(stk_dataset *ds, const stk_stream_options *options,
                                       stk_error *err);
 
+/* ---- looking inside ----------------------------------------------------------------------------------- */
+/* What will run: the nodes after rewriting, and what was rewritten. options NULL = the dataset's. Free the text with
+ * stk_text_free (graph.h). */
+STK_API STK_MUST_USE stk_status stk_dataset_explain(stk_dataset *ds,
+                                                    const stk_stream_options *options, char **text,
+                                                    stk_error *err);
+
+typedef struct stk_stage_stats {
+    const char *name;         /* of the node; valid while the stream is */
+    char detail[96];          /* its options */
+    int32_t depth;            /* 0 = the last node; inputs follow their node, one deeper */
+    int64_t elements, bytes;  /* made so far; bytes 0 where they are not counted */
+    int64_t errors;           /* passed over */
+    double busy;              /* seconds of work of its own, summed over threads */
+    double waiting_for_input; /* seconds its consumer waited for it, or it for its input */
+    double waiting_for_room;  /* seconds it had to stop because nobody took its elements */
+    int64_t queued, capacity; /* elements or jobs in flight, and the most allowed */
+    int32_t workers;          /* threads that may work for it */
+} stk_stage_stats;
+/* Fills at most `room` rows and returns how many there are; 0 for a stream that is not of a dataset. */
+STK_API int32_t stk_stream_stats(stk_stream *stream, stk_stage_stats *stats, int32_t room);
+typedef struct stk_stream_usage {
+    int32_t threads; /* workers now */
+    int64_t ram, ram_peak, ram_budget,
+        held;       /* bytes of buffers; held: of batches, in use or to be used again */
+    double seconds; /* since it began */
+} stk_stream_usage;
+STK_API bool stk_stream_usage_read(stk_stream *stream, stk_stream_usage *usage);
+/* What the tuner did and why, one line each; "" when nothing. Free with stk_text_free. */
+STK_API STK_MUST_USE stk_status stk_stream_choices(stk_stream *stream, char **text, stk_error *err);
+
 /* ---- functions over elements ---------------------------------------------------------------------- */
 typedef struct stk_map_info {
     int64_t index;  /* of the element among its function's inputs, from 0 in each epoch */
@@ -159,7 +190,7 @@ typedef struct stk_map_fn {
     stk_status (*schema)(void *context, const stk_schema *in, stk_schema **out, stk_error *err);
     const stk_schema *output; /* copied */
     /* Optional: one function for `second after first`, both with this same pointer. The originals outlive it.
-     * seeds[0] and seeds[1] are what their info->seed gets mixed with (stk_seed_mix). */
+     * Where the k-th original got info->seed, the fused one takes stk_seed_mix(seeds[k], info->seed). */
     bool (*fuse)(const struct stk_map_fn *first, const struct stk_map_fn *second,
                  const uint64_t seeds[2], struct stk_map_fn *out);
     void (*release)(void *context); /* optional; runs once, also when the node could not be made */

@@ -58,6 +58,21 @@ void stk_dataset_set_schema(stk_dataset *ds, stk_schema *schema)
     ds->schema = schema;
 }
 
+stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_error *err)
+{
+    stk_dataset *copy = stk_dataset_make(ds->kind, ds->ninputs, inputs, 1, err);
+    if (!copy) return NULL;
+    stk_dataset_set_schema(copy, stk_schema_retain(ds->schema));
+    copy->cardinality = ds->cardinality;
+    copy->random = ds->random;
+    copy->ahead = ds->ahead;
+    copy->parallel = ds->parallel;
+    copy->salt = ds->salt;
+    copy->config = ds->config;
+    copy->origin = stk_dataset_retain(ds);
+    return copy;
+}
+
 stk_dataset *stk_dataset_retain(stk_dataset *ds)
 {
     if (ds) __atomic_add_fetch(&ds->refs, 1, __ATOMIC_RELAXED);
@@ -68,7 +83,8 @@ stk_dataset *stk_dataset_retain(stk_dataset *ds)
 void stk_dataset_release(stk_dataset *ds)
 {
     while (ds && __atomic_sub_fetch(&ds->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-        if (ds->kind->drop) ds->kind->drop(ds);
+        if (ds->kind->drop && !ds->origin) ds->kind->drop(ds);
+        stk_dataset_release(ds->origin);
         stk_dataset *first = ds->ninputs ? ds->inputs[0] : NULL;
         for (int32_t i = 1; i < ds->ninputs; i++) stk_dataset_release(ds->inputs[i]);
         stk_schema_release(ds->schema);

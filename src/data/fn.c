@@ -87,13 +87,14 @@ static stk_status call(stk_fn *fn,
 stk_status stk_fn_call(stk_fn *fn, uint64_t epoch, int64_t index, stk_tensor *const *in,
                        stk_tensor **out, stk_error *err)
 {
-    stk_map_info info = {index, 1, stk_seed_mix(fn->seed, epoch), fn->inputs};
+    stk_map_info info = {index, 1, fn->fused ? epoch : stk_seed_mix(fn->seed, epoch), fn->inputs};
     return call(fn, fn->fn.call, &info, in, out, err);
 }
 
 stk_status stk_fn_call_batch(stk_fn *fn, uint64_t epoch, int64_t index, int64_t count,
                              stk_tensor *const *in, stk_tensor **out, stk_error *err)
 {
-    stk_map_info info = {index, count, stk_seed_mix(fn->seed, epoch), fn->inputs};
+    stk_map_info info = {index, count, fn->fused ? epoch : stk_seed_mix(fn->seed, epoch),
+                         fn->inputs};
     return call(fn, fn->fn.batch ? fn->fn.batch : fn->fn.call, &info, in, out, err);
 }

@@ -69,9 +69,9 @@ stk_status stk_iter_next(stk_iter *it, stk_tensor **parts, bool *end, stk_error 
     for (int32_t i = 0; i < it->stage->ds->schema->n; i++) parts[i] = NULL;
     *end = false;
     stk_status status = it->walk->next(it, parts, end, err);
+    if (stk_walk_counts_itself(it->walk)) return status;
     __atomic_add_fetch(&c->inside, (int64_t)(stk_ticks() - start), __ATOMIC_RELAXED);
-    if (status == STK_OK && !*end && !stk_walk_counts_itself(it->walk))
-        __atomic_add_fetch(&c->elements, 1, __ATOMIC_RELAXED);
+    if (status == STK_OK && !*end) __atomic_add_fetch(&c->elements, 1, __ATOMIC_RELAXED);
     return status;
 }
 

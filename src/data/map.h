@@ -13,7 +13,12 @@ typedef struct stk_map_config {
     bool serial;
 } stk_map_config;
 
-extern const stk_node_kind stk_node_map;
+typedef struct stk_batch_config {
+    int64_t size;
+    bool drop_remainder;
+} stk_batch_config;
+
+extern const stk_node_kind stk_node_map, stk_node_batch;
 /* A map with these functions (retained) over ds (taken over). */
 stk_dataset *stk_map_node(stk_dataset *ds, int32_t n, stk_fn *const *fns,
                           const stk_map_options *options, int64_t batch, stk_error *err);

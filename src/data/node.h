@@ -38,6 +38,8 @@ typedef struct stk_node_kind {
     const char *name; /* as in pipeline files, plans and reports */
     void (*drop)(
         stk_dataset *ds); /* optional: frees what config owns (config itself is not its business) */
+    bool (*idle)(
+        const stk_dataset *ds); /* optional: does nothing to the elements; plans leave it out */
     void (*describe)(const stk_dataset *ds, char *text,
                      size_t size); /* optional: "32, drop_remainder" */
     /* By number, when ds->random; called by many threads at once. 0 <= index < cardinality. */
@@ -60,11 +62,12 @@ struct stk_dataset {
     stk_dataset **inputs;
     stk_schema *schema;
     int64_t cardinality;
-    bool random;      /* elements by number */
-    int32_t parallel; /* workers wished for by this node and those below: 1, n, STK_AUTOTUNE */
-    int64_t ahead;    /* elements wished to be ready in advance: 0, n, STK_AUTOTUNE */
-    uint64_t salt;    /* differs between the nodes of a chain */
-    void *config;     /* of the kind */
+    bool random;         /* elements by number */
+    int32_t parallel;    /* workers wished for by this node and those below: 1, n, STK_AUTOTUNE */
+    int64_t ahead;       /* elements wished to be ready in advance: 0, n, STK_AUTOTUNE */
+    uint64_t salt;       /* differs between the nodes of a chain */
+    void *config;        /* of the kind */
+    stk_dataset *origin; /* a node over other inputs: whose config this is; else NULL */
 };
 
 /* Takes over the handles of the inputs, also when it fails (then NULL, inputs released; a NULL input fails without a
@@ -73,6 +76,8 @@ stk_dataset *stk_dataset_make(const stk_node_kind *kind, int32_t ninputs,
                               stk_dataset *const *inputs, size_t size, stk_error *err);
 /* Ends a maker: keeps ds when status is OK, else releases it and gives NULL. */
 stk_dataset *stk_dataset_done(stk_dataset *ds, stk_status status);
+/* The same node over other inputs (taken over) that give the same elements: for rewrites. */
+stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_error *err);
 void stk_dataset_set_schema(stk_dataset *ds, stk_schema *schema); /* takes the handle */
 
 /* ---- schemas ---------------------------------------------------------------------------------- */
@@ -159,6 +164,7 @@ typedef struct stk_fn {
     stk_schema *output;
     char name[48];
     uint64_t seed;                 /* node's own */
+    bool fused;                    /* info->seed is the epoch */
     struct stk_fn *first, *second; /* kept alive by a fused one */
 } stk_fn;
 /* Copies fn and takes over its context, also when it fails (release runs then). */

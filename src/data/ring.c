@@ -9,7 +9,7 @@
 #include "data/tune.h"
 
 #include <string.h>
-#include <time.h>
+#include <sys/resource.h>
 
 enum { IDLE, QUEUED, RUNNING, DONE };
 
@@ -25,6 +25,7 @@ struct stk_ring {
     int32_t refs; /* the owner, and one per entry in the queue of the crew */
     bool waiting;
     int64_t head, tail;
+    int64_t mean_ticks, popped;
     stk_job *jobs[STK_RING_MOST];
 };
 
@@ -90,11 +91,14 @@ static bool claim(stk_job *job)
                                        __ATOMIC_RELAXED);
 }
 
-static int64_t cpu_ns(void)
+/* Time on a processor; a job that never slept counts as all of it, however crowded the machine is. */
+static int64_t cpu_ns(int64_t *sleeps)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    struct rusage u;
+    getrusage(RUSAGE_THREAD, &u);
+    *sleeps = u.ru_nvcsw;
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000LL +
+           (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL;
 }
 
 /* Every 8th job is also timed by processor time: the difference is what it slept or waited. */
@@ -103,14 +107,17 @@ static void run_claimed(stk_job *job)
     stk_ring *ring = job->ring;
     stk_counters *c = &ring->stage->count;
     bool sample = job->number % 8 == 0;
-    int64_t cpu = sample ? cpu_ns() : 0, wall = sample ? stk_now_ns() : 0;
+    int64_t before = 0, after = 0, cpu = sample ? cpu_ns(&before) : 0;
+    int64_t wall = sample ? stk_now_ns() : 0;
     uint64_t trace = stk_trace_start(), start = stk_ticks();
     ring->work(ring->context, job);
     job->ticks = (int64_t)(stk_ticks() - start);
     stk_trace_span(trace, ring->stage->ds->kind->name, (uint32_t)job->number);
     if (sample) {
-        __atomic_add_fetch(&c->working_cpu, cpu_ns() - cpu, __ATOMIC_RELAXED);
-        __atomic_add_fetch(&c->working_sampled, stk_now_ns() - wall, __ATOMIC_RELAXED);
+        cpu = cpu_ns(&after) - cpu;
+        wall = stk_now_ns() - wall;
+        __atomic_add_fetch(&c->working_cpu, after == before ? wall : cpu, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&c->working_sampled, wall, __ATOMIC_RELAXED);
     }
     __atomic_add_fetch(&c->working, job->ticks, __ATOMIC_RELAXED);
     pthread_mutex_lock(&ring->lock);
@@ -119,12 +126,24 @@ static void run_claimed(stk_job *job)
     pthread_mutex_unlock(&ring->lock);
 }
 
+static __thread int on_worker __attribute__((tls_model("initial-exec")));
+
+bool stk_ring_on_worker(void) { return on_worker != 0; }
+
 static void entry(void *context)
 {
     stk_job *job = context;
     stk_ring *ring = job->ring;
+    on_worker++;
     if (claim(job)) run_claimed(job);
+    on_worker--;
     drop(ring);
+}
+
+bool stk_ring_is_cheap(const stk_ring *ring)
+{
+    enum { ENOUGH = 16, CHEAP = 12000 }; /* ticks: a few microseconds, what handing over costs */
+    return ring->popped > ENOUGH && ring->mean_ticks < CHEAP;
 }
 
 stk_status stk_ring_start(stk_ring *ring, stk_job *job, stk_error *err)
@@ -133,7 +152,7 @@ stk_status stk_ring_start(stk_ring *ring, stk_job *job, stk_error *err)
     ring->tail++;
     __atomic_store_n(&ring->stage->count.depth, ring->tail - ring->head, __ATOMIC_RELAXED);
     __atomic_store_n(&job->state, QUEUED, __ATOMIC_RELEASE);
-    if (!ring->crew) return STK_OK;
+    if (!ring->crew || stk_ring_is_cheap(ring)) return STK_OK;
     __atomic_add_fetch(&ring->refs, 1, __ATOMIC_RELAXED);
     /* A full queue means more than enough to do; the consumer will come to this job itself. */
     if (!stk_workers_try_submit(ring->crew, entry, job)) drop(ring);
@@ -199,6 +218,8 @@ stk_job *stk_ring_any(stk_ring *ring)
 
 void stk_ring_pop(stk_ring *ring, stk_job *job)
 {
+    ring->mean_ticks += (job->ticks - ring->mean_ticks) / 8;
+    ring->popped++;
     job->taken = true;
     while (ring->head < ring->tail && ring->jobs[ring->head % STK_RING_MOST]->taken) {
         __atomic_store_n(&ring->jobs[ring->head % STK_RING_MOST]->state, IDLE, __ATOMIC_RELEASE);

@@ -29,6 +29,9 @@ stk_status stk_ring_new(stk_stage *stage, void *context, size_t data_size,
                         stk_ring **out, stk_error *err);
 void stk_ring_close(stk_ring *ring); /* NULL is fine; waits for running jobs */
 
+/* Jobs so short that the consumer had better do them itself; then one in flight is enough. */
+bool stk_ring_is_cheap(const stk_ring *ring);
+bool stk_ring_on_worker(void); /* is the caller a job on a worker's thread? */
 void *stk_ring_context(const stk_ring *ring);
 /* Numbers go on from here; only while the ring is empty. */
 void stk_ring_set_number(stk_ring *ring, int64_t number);

@@ -40,6 +40,7 @@ stk_status stk_run_new(stk_dataset *plan, const stk_stream_options *options, stk
     stk_run *run = stk_calloc(1, sizeof *run);
     if (!run) return stk_fail_memory(err, "stream", sizeof *run);
     pthread_mutex_init(&run->lock, NULL);
+    stk_tick_scale_mark(&run->clock, 0);
     run->options = resolve(*options);
     run->cpus = run->options.cpu_budget;
     stk_status status = stk_slab_new(&run->slab, err);

@@ -2,6 +2,7 @@
 #ifndef STK_DATA_RUN_H
 #define STK_DATA_RUN_H
 
+#include "base/clock.h"
 #include "base/workers.h"
 #include "data/node.h"
 
@@ -18,11 +19,14 @@ struct stk_run {
     int64_t ram_used, ram_peak; /* atomic */
     stk_stage *root;
     struct stk_tuner *tuner;
+    stk_tick_scale clock; /* [0]: when it began */
 };
 
 stk_status stk_run_new(stk_dataset *plan, const stk_stream_options *options, stk_run **out,
                        stk_error *err);
 void stk_run_release(stk_run *run);
+
+stk_run *stk_stream_run(stk_stream *stream); /* NULL for streams that are not of a dataset */
 
 /* Workers are never more than this; jobs of one thread are done by whoever waits for them. */
 bool stk_run_has_workers(const stk_run *run);

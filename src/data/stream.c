@@ -101,7 +101,7 @@ stk_stream_options stk_stream_options_defaults(void)
 static stk_status start(stk_dataset *ds, const stk_stream_options *o, running *r, stk_error *err)
 {
     stk_dataset *plan = NULL;
-    STK_TRY(stk_plan_make(ds, o, &plan, err));
+    STK_TRY(stk_plan_make(ds, o, NULL, &plan, err));
     r->fingerprint = stk_plan_fingerprint(plan);
     stk_status status = stk_run_new(plan, o, &r->run, err);
     stk_dataset_release(plan);
@@ -149,6 +149,11 @@ stk_status stk_dataset_get(stk_dataset *ds, uint64_t epoch, int64_t index, stk_t
     stk_status status = stk_stage_get(run->root, epoch, index, parts, err);
     stk_run_release(run);
     return status;
+}
+
+stk_run *stk_stream_run(stk_stream *s)
+{
+    return s && s->release == release ? ((running *)s->private_data)->run : NULL;
 }
 
 /* ---- any stream -------------------------------------------------------------------------------- */

@@ -2,17 +2,18 @@
 #ifndef STK_DATA_TUNE_H
 #define STK_DATA_TUNE_H
 
-#include "data/node.h"
+#include "data/rewrite.h"
 
 typedef struct stk_tuner stk_tuner;
 
 stk_status stk_tuner_new(stk_run *run, const stk_dataset *plan, stk_tuner **out, stk_error *err);
-void stk_tuner_release(stk_tuner *tuner);
+void stk_tuner_release(stk_tuner *tuner); /* remembers its choice for the next run of this plan */
 
-int32_t stk_tuner_threads(const stk_tuner *tuner); /* for a crew that is made now */
+int32_t stk_tuner_threads(const stk_tuner *tuner); /* now */
 /* Jobs of `elements` elements that a stage may have in flight now; at least 1. */
 int64_t stk_tuner_in_flight(stk_stage *stage, int64_t elements);
-/* Looks at the counters every now and then; cheap in between. On the thread of the stream's consumer. */
+/* Looks at the counters every now and then; cheap in between. On the thread of a consumer. */
 void stk_tuner_tick(stk_run *run);
+void stk_tuner_explain(stk_tuner *tuner, stk_text *out);
 
 #endif

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct batch {
-    int64_t size;
-    bool drop_remainder;
-} batch;
+typedef stk_batch_config batch;
 
 enum { INDICES = 512 };
 
@@ -202,7 +199,8 @@ static stk_status start_batch(stk_iter *it, stk_error *err)
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
     batching *own = it->own;
-    int64_t room = own->map ? stk_tuner_in_flight(it->stage, 1) : 1;
+    bool many = own->map && !stk_ring_is_cheap(own->ring);
+    int64_t room = many ? stk_tuner_in_flight(it->stage, 1) : 1;
     while (!own->ended && stk_ring_depth(own->ring) < room) STK_TRY(start_batch(it, err));
     *end = stk_ring_depth(own->ring) == 0;
     if (*end) return STK_OK;

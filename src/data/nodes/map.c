@@ -220,7 +220,8 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     mapping *own = it->own;
     const stk_map_config *c = it->stage->ds->config;
     for (;;) {
-        int64_t room = c->serial ? 1 : stk_tuner_in_flight(it->stage, 1);
+        bool alone = c->serial || stk_ring_is_cheap(own->ring);
+        int64_t room = alone ? 1 : stk_tuner_in_flight(it->stage, 1);
         while (!own->ended && stk_ring_depth(own->ring) < room) STK_TRY(start_call(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;

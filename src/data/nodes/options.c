@@ -41,7 +41,14 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 
 static void close(stk_iter *it) { stk_iter_close(*(stk_iter **)it->own); }
 
+static bool idle(const stk_dataset *ds)
+{
+    (void)ds;
+    return true;
+}
+
 const stk_node_kind stk_node_options = {.name = "options",
+                                        .idle = idle,
                                         .get = get,
                                         .rows = rows,
                                         .slice = slice,

@@ -243,7 +243,10 @@ static void shut(stk_iter *it)
     pthread_mutex_destroy(&own->lock);
 }
 
+static bool idle(const stk_dataset *ds) { return ((const prefetch *)ds->config)->elements == 0; }
+
 const stk_node_kind stk_node_prefetch = {.name = "prefetch",
+                                         .idle = idle,
                                          .describe = describe,
                                          .get = get,
                                          .rows = rows,

@@ -114,8 +114,11 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 
 static void close(stk_iter *it) { stk_iter_close(((repeating *)it->own)->in); }
 
+static bool idle(const stk_dataset *ds) { return ((const repeat *)ds->config)->times == 1; }
+
 const stk_node_kind stk_node_repeat = {
     .name = "repeat",
+    .idle = idle,
     .describe = describe,
     .get = get,
     .rows = rows,

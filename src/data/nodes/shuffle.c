@@ -251,7 +251,10 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
+static bool idle(const stk_dataset *ds) { return ((const shuffle *)ds->config)->buffer == 1; }
+
 const stk_node_kind stk_node_shuffle = {.name = "shuffle",
+                                        .idle = idle,
                                         .describe = describe,
                                         .get = get,
                                         .rows = rows,

@@ -97,9 +97,16 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 
 static void close(stk_iter *it) { stk_iter_close(((taking *)it->own)->in); }
 
+static bool idle(const stk_dataset *ds)
+{
+    const some *c = ds->config;
+    return c->first == 0 && c->step == 1 && c->count < 0;
+}
+
 #define SOME(title)                                                                                \
     {                                                                                              \
-        .name = title, .describe = describe, .get = get, .rows = rows, .slice = slice, .walk = {   \
+        .name = title, .idle = idle, .describe = describe, .get = get, .rows = rows,               \
+        .slice = slice, .walk = {                                                                  \
             .size = sizeof(taking),                                                                \
             .open = open,                                                                          \
             .next = next,                                                                          \
