@@ -23,21 +23,21 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
     if (ds->kind->describe) ds->kind->describe(ds, text, size);
 }
 
-static void add_node(const stk_dataset *ds, int depth, stk_text *out)
+static void add_node(const stk_dataset *ds, int depth, stk_notes *out)
 {
     char detail[160], count[32], schema[256], line[256];
     describe(ds, detail, sizeof detail);
     count_text(ds->cardinality, count, sizeof count);
     snprintf(line, sizeof line, "%*s%s%s%s%s", 2 * depth, "", ds->kind->name, detail[0] ? " (" : "",
              detail, detail[0] ? ")" : "");
-    stk_text_add(out, "  %-58s %-9s %9s  %s\n", line, ds->random ? "by number" : "in order", count,
-                 stk_schema_describe(ds->schema, schema, sizeof schema));
+    stk_notes_add(out, "  %-58s %-9s %9s  %s\n", line, ds->random ? "by number" : "in order", count,
+                  stk_schema_describe(ds->schema, schema, sizeof schema));
     for (int32_t i = 0; i < ds->ninputs; i++) add_node(ds->inputs[i], depth + 1, out);
 }
 
-static stk_status finish(stk_text *t, char **text, stk_error *err)
+static stk_status finish(stk_notes *t, char **text, stk_error *err)
 {
-    stk_text_add(t, "%s", "");
+    stk_notes_add(t, "%s", "");
     *text = t->failed ? NULL : t->data;
     if (!t->failed) return STK_OK;
     stk_free(t->data);
@@ -52,15 +52,15 @@ stk_status stk_dataset_explain(stk_dataset *ds, const stk_stream_options *option
                         "explain: the dataset or the place for the text is NULL");
     *text = NULL;
     stk_stream_options o = options ? *options : stk_stream_options_of(ds);
-    stk_text out = {0}, notes = {0};
+    stk_notes out = {0}, notes = {0};
     stk_dataset *plan = NULL;
     stk_status status = stk_plan_make(ds, &o, &notes, &plan, err);
     if (status == STK_OK) {
-        stk_text_add(&out, "  %-58s %-9s %9s  %s\n", "node", "access", "elements", "element");
+        stk_notes_add(&out, "  %-58s %-9s %9s  %s\n", "node", "access", "elements", "element");
         add_node(plan, 0, &out);
-        stk_text_add(&out, "rewrites\n%s", notes.size && !notes.failed ? notes.data : "  none\n");
+        stk_notes_add(&out, "rewrites\n%s", notes.size && !notes.failed ? notes.data : "  none\n");
         if (plan->random)
-            stk_text_add(
+            stk_notes_add(
                 &out, "%s",
                 "The whole plan goes by number: any worker makes any element, a position is one "
                 "integer.\n");
@@ -137,7 +137,7 @@ stk_status stk_stream_choices(stk_stream *stream, char **text, stk_error *err)
     stk_run *run = stk_stream_run(stream);
     if (!run || !text)
         return stk_fail(err, STK_ERR_ARGUMENT, "choices: this is no stream of a dataset");
-    stk_text out = {0};
+    stk_notes out = {0};
     stk_tuner_explain(run->tuner, &out);
     return finish(&out, text, err);
 }

@@ -19,7 +19,7 @@ enum { SMALL = 16 << 10, MOST_FNS = 64 };
 
 extern const stk_node_kind stk_node_prefetch, stk_node_shuffle, stk_node_repeat;
 
-void stk_text_add(stk_text *t, const char *format, ...)
+void stk_notes_add(stk_notes *t, const char *format, ...)
 {
     va_list args, again;
     va_start(args, format);
@@ -44,7 +44,7 @@ void stk_text_add(stk_text *t, const char *format, ...)
 
 #define NOTE(...)                                                                                  \
     do {                                                                                           \
-        if (notes) stk_text_add(notes, __VA_ARGS__);                                               \
+        if (notes) stk_notes_add(notes, __VA_ARGS__);                                              \
     } while (0)
 
 /* ---- functions of one family ---------------------------------------------------------------------- */
@@ -68,8 +68,8 @@ static stk_status fuse_pair(stk_fn *a, stk_fn *b, const stk_schema *in, stk_fn *
 }
 
 /* ---- map, map ------------------------------------------------------------------------------------------ */
-static stk_status join_maps(stk_dataset *outer, stk_dataset *in, stk_text *notes, stk_dataset **out,
-                            stk_error *err)
+static stk_status join_maps(stk_dataset *outer, stk_dataset *in, stk_notes *notes,
+                            stk_dataset **out, stk_error *err)
 {
     const stk_map_config *a = in->config, *b = outer->config;
     stk_dataset *source = in->inputs[0];
@@ -137,7 +137,7 @@ static bool vectorises(const stk_dataset *batch, const stk_dataset *map)
     return good;
 }
 
-static stk_status vectorise(stk_dataset *batch, stk_dataset *map, stk_text *notes,
+static stk_status vectorise(stk_dataset *batch, stk_dataset *map, stk_notes *notes,
                             stk_dataset **out, stk_error *err)
 {
     const stk_map_config *c = map->config;
@@ -154,7 +154,7 @@ static stk_status vectorise(stk_dataset *batch, stk_dataset *map, stk_text *note
 }
 
 /* ---- the walk over the tree ------------------------------------------------------------------------------- */
-static void note_structure(const stk_dataset *ds, stk_text *notes)
+static void note_structure(const stk_dataset *ds, stk_notes *notes)
 {
     if (!notes || !ds->ninputs) return;
     const stk_dataset *in = ds->inputs[0];
@@ -164,10 +164,10 @@ static void note_structure(const stk_dataset *ds, stk_text *notes)
         NOTE("  shuffle + repeat: one computation of an index, no drain between epochs\n");
 }
 
-static stk_status rewrite(stk_dataset *ds, bool fuse, stk_text *notes, stk_dataset **out,
+static stk_status rewrite(stk_dataset *ds, bool fuse, stk_notes *notes, stk_dataset **out,
                           stk_error *err);
 
-static stk_status rewrite_inputs(stk_dataset *ds, bool fuse, stk_text *notes, stk_dataset **out,
+static stk_status rewrite_inputs(stk_dataset *ds, bool fuse, stk_notes *notes, stk_dataset **out,
                                  stk_error *err)
 {
     stk_dataset **in = stk_calloc((size_t)ds->ninputs + 1, sizeof *in);
@@ -189,7 +189,7 @@ static stk_status rewrite_inputs(stk_dataset *ds, bool fuse, stk_text *notes, st
     return status;
 }
 
-static stk_status rewrite(stk_dataset *ds, bool fuse, stk_text *notes, stk_dataset **out,
+static stk_status rewrite(stk_dataset *ds, bool fuse, stk_notes *notes, stk_dataset **out,
                           stk_error *err)
 {
     stk_dataset *node = NULL, *better = NULL;
@@ -225,7 +225,7 @@ static stk_status rewrite(stk_dataset *ds, bool fuse, stk_text *notes, stk_datas
     return status;
 }
 
-stk_status stk_plan_make(stk_dataset *ds, const stk_stream_options *options, stk_text *notes,
+stk_status stk_plan_make(stk_dataset *ds, const stk_stream_options *options, stk_notes *notes,
                          stk_dataset **plan, stk_error *err)
 {
     if (options->rewrite) return rewrite(ds, true, notes, plan, err);

@@ -27,7 +27,7 @@ struct stk_tuner {
     pthread_mutex_t lock; /* of everything below; ticks that find it taken go on */
     uint64_t next_ticks;
     int64_t last_ns, waited, cpu, sampled, busy;
-    stk_text notes;
+    stk_notes notes;
     int32_t changes;
 };
 
@@ -179,13 +179,13 @@ static void look(stk_tuner *t, int64_t now_ns)
     stk_workers *crew = run->crew;
     pthread_mutex_unlock(&run->lock);
     if (!crew || stk_workers_resize(crew, goal, NULL) != STK_OK) return;
-    stk_text_add(&t->notes,
-                 "%.2f s: %d -> %d workers: jobs are on a processor %.0f %% of their time, the "
-                 "consumer waited "
-                 "%.0f %% of the last %.0f ms\n",
-                 (double)(now_ns - run->clock.ns[0]) * 1e-9, (int)t->threads, (int)goal,
-                 100.0 * (double)cpu / (double)sampled, 100 * (waited < 1 ? waited : 1),
-                 (double)span * 1e-6);
+    stk_notes_add(&t->notes,
+                  "%.2f s: %d -> %d workers: jobs are on a processor %.0f %% of their time, the "
+                  "consumer waited "
+                  "%.0f %% of the last %.0f ms\n",
+                  (double)(now_ns - run->clock.ns[0]) * 1e-9, (int)t->threads, (int)goal,
+                  100.0 * (double)cpu / (double)sampled, 100 * (waited < 1 ? waited : 1),
+                  (double)span * 1e-6);
     __atomic_store_n(&t->threads, goal, __ATOMIC_RELAXED);
     t->changes++;
 }
@@ -203,15 +203,15 @@ void stk_tuner_tick(stk_run *run)
     pthread_mutex_unlock(&t->lock);
 }
 
-void stk_tuner_explain(stk_tuner *t, stk_text *out)
+void stk_tuner_explain(stk_tuner *t, stk_notes *out)
 {
     pthread_mutex_lock(&t->lock);
     if (t->remembered)
-        stk_text_add(out, "begun with %d workers, as the last run of this plan had found\n",
-                     (int)t->remembered);
+        stk_notes_add(out, "begun with %d workers, as the last run of this plan had found\n",
+                      (int)t->remembered);
     else
-        stk_text_add(out, "begun with %d workers%s\n", (int)t->first,
-                     tunes(t->run) ? ", one per processor" : ", as asked");
-    if (t->notes.size && !t->notes.failed) stk_text_add(out, "%s", t->notes.data);
+        stk_notes_add(out, "begun with %d workers%s\n", (int)t->first,
+                      tunes(t->run) ? ", one per processor" : ", as asked");
+    if (t->notes.size && !t->notes.failed) stk_notes_add(out, "%s", t->notes.data);
     pthread_mutex_unlock(&t->lock);
 }

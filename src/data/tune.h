@@ -14,6 +14,6 @@ int32_t stk_tuner_threads(const stk_tuner *tuner); /* now */
 int64_t stk_tuner_in_flight(stk_stage *stage, int64_t elements);
 /* Looks at the counters every now and then; cheap in between. On the thread of a consumer. */
 void stk_tuner_tick(stk_run *run);
-void stk_tuner_explain(stk_tuner *tuner, stk_text *out);
+void stk_tuner_explain(stk_tuner *tuner, stk_notes *out);
 
 #endif

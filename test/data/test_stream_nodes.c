@@ -401,4 +401,64 @@ TEST(budgets_are_kept)
     CHECK_CONTAINS(c.error.message, "budget");
 }
 
+static stk_dataset *pipeline(const char *json, stk_error *err)
+{
+    return stk_data_pipeline(json, strlen(json), NULL, err);
+}
+
+TEST(pipelines_are_read)
+{
+    stk_error err;
+    GIVES(
+        pipeline("{\"ops\": [{\"op\": \"range\", \"stop\": 7}, {\"op\": \"batch\", \"size\": 3}]}",
+                 NULL),
+        "0,1,2|3,4,5|6|");
+    GIVES(pipeline("[{\"op\": \"range\", \"stop\": 2}, {\"op\": \"concatenate\", \"inputs\": "
+                   "[[{\"op\": \"range\", "
+                   "\"start\": 5, \"stop\": 7}]]}, {\"op\": \"repeat\", \"times\": 2}]",
+                   NULL),
+          "0|1|5|6|0|1|5|6|");
+    CHECK(!pipeline("[{\"op\": \"rnage\"}]", &err));
+    CHECK_CONTAINS(err.message, "there is no op \"rnage\"");
+    CHECK(!pipeline("[{\"op\": \"range\", \"stopp\": 2}]", &err));
+    CHECK_CONTAINS(err.message, "no option \"stopp\"; it knows start stop step");
+    CHECK(!pipeline("[{\"op\": \"batch\", \"size\": 2}]", &err));
+    CHECK_CONTAINS(err.message, "begin with a source");
+    CHECK(!pipeline("[{\"op\": \"range\", \"stop\": 2}, {\"op\": \"batch\", \"size\": 0}]", &err));
+    CHECK_CONTAINS(err.message, "it takes 1..");
+}
+
+static stk_status all_nodes_once(void)
+{
+    static const char json[] = "[{\"op\": \"zip\", \"inputs\": [[{\"op\": \"range\", \"stop\": "
+                               "9}], [{\"op\": \"random\", \"count\": 9}]]}, "
+                               "{\"op\": \"shuffle\", \"buffer\": 3}, {\"op\": \"repeat\", "
+                               "\"times\": 2}, {\"op\": \"window\", \"size\": 2}, "
+                               "{\"op\": \"unbatch\"}, {\"op\": \"unique\"}, {\"op\": \"cache\"}, "
+                               "{\"op\": \"padded_batch\", \"size\": 3}, "
+                               "{\"op\": \"enumerate\"}, {\"op\": \"prefetch\"}]";
+    stk_error err;
+    stk_dataset *ds = pipeline(json, &err);
+    if (!ds) return err.code;
+    stk_stream_options o = stk_stream_options_defaults();
+    o.threads = 1;
+    stk_stream *s = NULL;
+    stk_status status = stk_dataset_stream(ds, &o, &s, &err);
+    void *bytes = NULL;
+    size_t size = 0;
+    stk_tensor *parts[4];
+    for (bool end = false; status == STK_OK && !end;) {
+        status = stk_stream_next(s, parts, &end, &err);
+        for (int i = 0; status == STK_OK && !end && i < 3; i++) stk_tensor_release(parts[i]);
+        if (status == STK_OK && !bytes) status = stk_stream_save(s, &bytes, &size, &err);
+    }
+    if (status == STK_OK) status = stk_stream_restore(s, bytes, size, &err);
+    stk_state_free(bytes);
+    stk_stream_release(s);
+    stk_dataset_release(ds);
+    return status;
+}
+
+TEST(without_memory_nothing_leaks) { OOM_LOOP(all_nodes_once()); }
+
 TEST_MAIN()
