@@ -79,6 +79,17 @@ stk_metric stk_metric_defaults(stk_metric_kind kind)
     return m;
 }
 
+/* Keras' JSON says how the metric is called. */
+static void take_name(const char *text, stk_metric *out)
+{
+    stk_json_document *document = NULL;
+    if (stk_json_parse(text, strlen(text), NULL, &document, NULL) != STK_OK) return;
+    const stk_json *config = stk_json_get(stk_json_root(document), "config");
+    const char *name = stk_json_text(stk_json_get(config, "name"), NULL);
+    if (name) snprintf(out->name, sizeof out->name, "%.60s", name);
+    stk_json_release(document);
+}
+
 stk_status stk_metric_parse(const char *text, stk_metric *out, stk_error *err)
 {
     if (!text || !out)
@@ -91,6 +102,7 @@ stk_status stk_metric_parse(const char *text, stk_metric *out, stk_error *err)
         start(STK_METRIC_MEAN_LOSS, out);
         out->loss = loss;
         snprintf(out->name, sizeof out->name, "%s", stk_loss_name(loss.kind));
+        if (!word) take_name(text, out);
         status = STK_OK;
     } else if (status == STK_OK && out->kind == STK_METRIC_MEAN_LOSS) {
         return stk_fail(err, STK_ERR_ARGUMENT,

@@ -109,7 +109,7 @@ static void call_normalization(stk_layer_call *c)
         variance = constant(c, &o->variance, broadcast);
     } else {
         stk_weight_wish fixed = {.fixed = true}, ones = {.fixed = true, .initializer = &stk_ones};
-        stk_weight_wish whole = {.fixed = true, .typed = true, .dtype = STK_I32};
+        stk_weight_wish whole = {.fixed = true, .typed = true, .dtype = STK_I64};
         int32_t rank = stk_g_rank(g, x);
         mean = stk_g_reshape(g, stk_c_weight(c, "mean", n, kept, &fixed), rank, broadcast);
         variance = stk_g_reshape(g, stk_c_weight(c, "variance", n, kept, &ones), rank, broadcast);
@@ -242,7 +242,7 @@ stk_status stk_model_adapt(const stk_model *m, const char *layer, stk_store *sto
             status = store_numbers(store, layer, "variance", state->policy.variable, &s, s.variance,
                                    err);
         if (status == STK_OK)
-            status = store_numbers(store, layer, "count", STK_I32, &one, &examples, err);
+            status = store_numbers(store, layer, "count", STK_I64, &one, &examples, err);
     }
     stk_free(s.mean);
     return status;

@@ -1,0 +1,11 @@
+/* Models of every kind of layer against what Keras computes for them (test/golden/models). */
+#include "golden_model.h"
+
+static const char *const others[] = {"loss_", "optimizer_", "mixed_", NULL};
+
+TEST(models_agree_with_keras)
+{
+    CHECK(golden_models_check(others, false) >= 45 || getenv("STK_GOLDEN_MODEL"));
+}
+
+TEST_MAIN()
