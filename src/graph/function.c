@@ -38,6 +38,7 @@ stk_status stk_function_new(int32_t nin, const char *const *names, stk_function_
     if (!f) return stk_fail_memory(err, "stk_function_new", sizeof *f);
     *f = (stk_function){.build = build, .context = context};
     if (options) f->options = *options;
+    if (f->options.device) stk_device_retain(f->options.device); /* first: release gives it back */
     stk_status status = STK_OK;
     f->names = stk_calloc((size_t)nin + 1, sizeof *f->names);
     for (; f->names && f->nin < nin; f->nin++)
@@ -45,9 +46,7 @@ stk_status stk_function_new(int32_t nin, const char *const *names, stk_function_
     if (f->nin < nin)
         status = stk_fail_memory(err, "stk_function_new", (size_t)nin * sizeof *f->names);
     if (status == STK_OK && f->options.store) f->store = stk_store_retain(f->options.store);
-    if (status == STK_OK && f->options.device)
-        stk_device_retain(f->options.device);
-    else if (status == STK_OK)
+    if (status == STK_OK && !f->options.device)
         status = stk_device_open("cpu:0", 0, &f->options.device, err);
     if (status == STK_OK && !f->store) status = stk_store_new(f->options.device, &f->store, err);
     f->options.store = f->store;

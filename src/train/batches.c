@@ -1,4 +1,4 @@
-/* batches.c - rows of arrays, gathered; elements of datasets, passed on. */
+/* batches.c - opening data of either kind, and elements of datasets, passed on. Rows of arrays: rows.c. */
 #include "train/batches.h"
 
 #include "base/dtype.h"
@@ -200,6 +200,7 @@ static void drop_parts(stk_batches *b)
 
 void stk_batches_close(stk_batches *b)
 {
+    stk_rows_close(b);
     drop_parts(b);
     for (int32_t i = 0; i < STK_PARTS_MAX; i++) stk_tensor_release(b->arrays[i]);
     for (int i = 0; i < 2; i++) {
@@ -210,67 +211,6 @@ void stk_batches_close(stk_batches *b)
     stk_stream_release(b->stream);
     stk_dataset_release(b->dataset);
     *b = (stk_batches){0};
-}
-
-/* ---- arrays ---------------------------------------------------------------------------------------------- */
-
-static void copy_rows(void *to, const void *from, const int64_t *order, int64_t first, int64_t rows,
-                      size_t bytes)
-{
-    char *out = to;
-    if (bytes == 4) /* labels: a call of memcpy each would cost more than the copy */
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(out + 4 * i, (const char *)from + 4 * (first + order[i]), 4);
-    else
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(out + (size_t)i * bytes, (const char *)from + (size_t)(first + order[i]) * bytes,
-                   bytes);
-}
-
-static void fill_weights(const stk_batches *b, int64_t at, int64_t rows, float *out)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t row = b->how.first + (b->order ? b->order[at + i] : at + i);
-        double w = b->given ? stk_tensor_at(b->given, row) : 1;
-        if (b->labels) {
-            double label = stk_tensor_at(b->labels, row);
-            w *= label >= 0 && label < b->how.classes ? b->how.class_weights[(int64_t)label] : 1;
-        }
-        out[i] = (float)w;
-    }
-}
-
-static void next_rows(stk_batches *b)
-{
-    int64_t in_walk = b->at % stk_ceil_div(b->total, b->how.batch);
-    int64_t at = in_walk * b->how.batch;
-    b->rows = stk_min_i64(b->how.batch, b->total - at);
-    b->turn ^= 1;
-    stk_batch_slot *slot =
-        b->rows < b->slot[0].part[0]->shape[0] ? &b->tail[b->turn] : &b->slot[b->turn];
-    for (int32_t i = 0; i < b->narrays; i++) {
-        const stk_tensor *a = b->arrays[i];
-        size_t bytes = (size_t)(stk_tensor_bytes(a) / a->shape[0]);
-        if (b->order)
-            copy_rows(slot->part[i]->data, a->data, b->order + at, b->how.first, b->rows, bytes);
-        else
-            slot->part[i]->data = (char *)a->data + (size_t)(b->how.first + at) * bytes;
-        b->parts[i] = slot->part[i];
-    }
-    if (b->weighted) {
-        b->parts[b->narrays] = slot->part[b->narrays];
-        fill_weights(b, at, b->rows, slot->part[b->narrays]->data);
-    }
-}
-
-/* With more steps than one walk has, later walks of the epoch are shuffled anew. */
-static void shuffle_rows(stk_batches *b)
-{
-    int64_t walk = b->at / stk_ceil_div(b->total, b->how.batch);
-    if (!b->order) return;
-    stk_rng rng = {stk_mix64((uint64_t)b->how.seed) ^ 0x726f7773u,
-                   (uint64_t)b->epoch << 20 ^ (uint64_t)walk};
-    stk_rng_permutation(rng, b->total, b->order);
 }
 
 /* ---- datasets ---------------------------------------------------------------------------------------------- */
@@ -313,7 +253,7 @@ stk_status stk_batches_begin(stk_batches *b, int64_t epoch, int64_t done, stk_er
     b->walks = 0;
     b->end = false;
     if (b->dataset) return start_walk(b, err);
-    shuffle_rows(b);
+    stk_rows_begin(b);
     return STK_OK;
 }
 
@@ -326,8 +266,7 @@ stk_status stk_batches_next(stk_batches *b, stk_error *err)
     if (b->dataset) {
         STK_TRY(next_element(b, err));
     } else {
-        if (b->at > 0 && b->at % stk_ceil_div(b->total, b->how.batch) == 0) shuffle_rows(b);
-        next_rows(b);
+        stk_rows_next(b);
     }
     b->at += !b->end;
     return STK_OK;

@@ -34,6 +34,20 @@ typedef struct stk_batch_slot {
     stk_tensor *part[STK_PARTS_MAX];
 } stk_batch_slot;
 
+/* Rows of the next batch may be copied by a thread of its own while this one is trained on. Whether that pays is found out by
+ * trying: it costs waking a thread, and takes time from a processor that may be computing. */
+typedef struct stk_rows_ahead {
+    struct stk_workers *workers;
+    int64_t calls; /* of next, since the trial began */
+    bool on;       /* copy ahead, now */
+    bool pending;  /* batch `number` is being copied, or lies ready, in the slot of `turn` */
+    int64_t number;
+    int32_t turn;
+    uint64_t last;       /* ticks of the last call */
+    uint64_t copy;       /* least ticks of a copy */
+    uint64_t between[2]; /* least ticks between two calls: [copied at once, ahead] */
+} stk_rows_ahead;
+
 typedef struct stk_batches {
     /* the batch at hand */
     stk_tensor *parts[STK_PARTS_MAX];
@@ -54,6 +68,7 @@ typedef struct stk_batches {
     int64_t *order;                  /* [total] this epoch's permutation; NULL: as they stand */
     stk_batch_slot slot[2], tail[2]; /* tail: the last, smaller batch */
     int32_t turn;
+    stk_rows_ahead ahead;
     /* datasets */
     stk_dataset *dataset;
     stk_stream *stream;
@@ -72,5 +87,12 @@ STK_MUST_USE stk_status stk_batches_save(stk_batches *b, void **bytes, size_t *s
 STK_MUST_USE stk_status stk_batches_restore(stk_batches *b, const void *bytes, size_t size,
                                             stk_error *err); /* after begin */
 void stk_batches_close(stk_batches *b);
+
+/* rows.c: the batches of arrays. */
+void stk_rows_begin(stk_batches *b); /* b->epoch and b->at are set */
+void stk_rows_next(stk_batches *b);
+void stk_rows_close(stk_batches *b);
+/* Tests: always or never ahead, instead of a trial. */
+void stk_rows_force(stk_batches *b, bool ahead);
 
 #endif

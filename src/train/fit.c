@@ -71,7 +71,8 @@ static stk_status one_step(stk_fit *f, stk_error *err)
 {
     stk_trainer *t = f->t;
     stk_program *program = NULL;
-    stk_books_enter(&t->books, f->batches.dataset ? STK_SPAN_INPUT : STK_SPAN_GATHER);
+    bool waits = f->batches.dataset || f->batches.ahead.on;
+    stk_books_enter(&t->books, waits ? STK_SPAN_INPUT : STK_SPAN_GATHER);
     STK_TRY(stk_batches_next(&f->batches, err));
     stk_books_enter(&t->books, STK_SPAN_STEP);
     if (f->batches.end) return STK_OK;
