@@ -30,7 +30,7 @@
  *
  * Reading order: status.h (how calls fail), tensor.h, data.h (where batches come from), device.h, graph.h (build, differentiate, compile, run), nn.h,
  * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers), optim.h, train.h
- * (fit, checkpoints). */
+ * (fit, checkpoints), watch.h (where the time goes). */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
@@ -51,5 +51,6 @@
 #include "optim.h"
 #include "metrics.h"
 #include "train.h"
+#include "watch.h"
 
 #endif

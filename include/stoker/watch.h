@@ -31,7 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "graph.h"
+#include "train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -212,6 +212,14 @@ STK_API STK_MUST_USE stk_status stk_job_compare(const stk_job *job, const stk_jo
                                                 const stk_job_settings *b,
                                                 const stk_doctor_options *options, stk_gain *out,
                                                 stk_error *err);
+
+/* A job over a trainer: fit with these options, in short stretches. Its weights, optimizer state and step number are put
+ * back by the doctor. All arguments are borrowed and must outlive the job; validation, checkpoints and epochs of the
+ * options play no part. Release it with stk_train_job_release. */
+STK_API STK_MUST_USE stk_status stk_train_job_new(stk_trainer *trainer, const stk_train_data *data,
+                                                  const stk_fit_options *fit, stk_job *out,
+                                                  stk_error *err);
+STK_API void stk_train_job_release(stk_job *job); /* NULL and never-filled ones are fine */
 
 /* ---- what if ---------------------------------------------------------------------------------------------------
  * For cards one does not own: a model, not a measurement. Formula and sources in doc/watch.md. */

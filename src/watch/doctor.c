@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_ADVICE = 32, MOST_CURVE = 12, MOST_VALUES = 6 };
 
@@ -257,13 +258,22 @@ static void find_knee(stk_report *r)
         if (r->curve[i].examples_per_second >= 0.9 * best) r->knee = r->curve[i].batch;
 }
 
+/* What this machine's memory holds: activations grow with the batch, the rest does not. */
+static int64_t memory_limit(const doctor *d)
+{
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double each = (double)d->r->memory.arena / (double)d->base.batch;
+    double room = 0.8 * memory - 2 * (double)d->r->memory.variables;
+    return each > 0 && room > 0 ? (int64_t)fmin(room / each, 1e15) : 0;
+}
+
 static stk_status probe_batches(doctor *d, stk_error *err)
 {
     int64_t batch = d->base.batch, most = d->job->knob[STK_KNOB_BATCH].most;
     if (!d->job->knob[STK_KNOB_BATCH].offered) return STK_OK;
     d->r->curve = stk_arena_array(&d->r->arena, MOST_CURVE, sizeof *d->r->curve);
     if (!d->r->curve) return stk_fail_memory(err, "a curve", 0);
-    d->r->batch_limit = most;
+    d->r->batch_limit = memory_limit(d);
     d->r->curve[d->r->ncurve++] = (stk_curve_point){
         batch, d->base.step_seconds, (double)batch / d->base.step_seconds, (stk_gain){1, 1, 1}};
     double last = 1;

@@ -51,7 +51,7 @@ typedef struct tally { /* of one tag; label only for launches made by hand */
     uint32_t tag;
     const char *label;
     int64_t calls;
-    double thread_seconds;
+    double thread_seconds, step_seconds; /* of all threads; of the step's own */
     uint64_t threads; /* bit per thread seen */
 } tally;
 
@@ -94,12 +94,14 @@ static stk_status add_up(const stk_recording *rec, stk_report *r, tallies *out, 
         bool fresh = i == 0 || by_tag_and_label(&v[i - 1], &v[i]);
         if (fresh) {
             room = STK_GROW(out->t, out->n, out->cap);
-            if (room) out->t[out->n++] = (tally){v[i].arg >> 8, v[i].name, 0, 0, 0};
+            if (room) out->t[out->n++] = (tally){.tag = v[i].arg >> 8, .label = v[i].name};
         }
         if (!room) break;
         tally *t = &out->t[out->n - 1];
         t->calls += (v[i].arg & 255) == 0;
-        t->thread_seconds += (double)(v[i].end - v[i].start) * 1e-9;
+        double seconds = (double)(v[i].end - v[i].start) * 1e-9;
+        t->thread_seconds += seconds;
+        if (v[i].thread == rec->step_thread) t->step_seconds += seconds;
         t->threads |= (uint64_t)1 << (v[i].thread & 63);
         if (v[i].thread == rec->step_thread) count_call(&v[i], r);
     }
@@ -126,8 +128,11 @@ static void add_row(const stk_report *r, const stk_known_launches *known, const 
                     tallies *all)
 {
     const stk_launch_facts *f = stk_known_launch(known, t->tag);
-    int32_t threads = __builtin_popcountll(t->threads);
-    double seconds = t->thread_seconds / threads, calls = (double)t->calls;
+    /* The step's own thread has a share of every launch that is split, and all of the others: its time is the wall. */
+    double all_seconds = t->thread_seconds, calls = (double)t->calls;
+    double seconds = t->step_seconds > 0 ? t->step_seconds
+                                         : all_seconds / __builtin_popcountll(t->threads);
+    int32_t threads = (int32_t)(all_seconds / seconds + 0.6);
     stk_report_op like = {.label = t->label,
                           .kernel = f ? f->kernel : "-",
                           .impl = f ? f->impl : "-",

@@ -19,7 +19,7 @@ typedef struct stk_roofline {
 typedef struct stk_report_op { /* one launch of a program, or all calls of one label */
     const char *label, *kernel, *impl, *device;
     int64_t calls;
-    double seconds;      /* wall: thread seconds / threads at work */
+    double seconds;      /* wall, as the step's thread saw it */
     double flops, bytes; /* of all calls */
     int32_t threads;
     double roof;       /* share of the roofline; 0 = not known */

@@ -103,7 +103,10 @@ void stk_svg_timeline(const stk_report *r, stk_text *t)
             else
                 rect(t, LEFT + s->start * scale, y + 1, w, 21, "#8a8f98");
             char time[24];
-            stk_text_put(t, "%s><title>", pass ? "" : " fill-opacity=\".16\"");
+            stk_text_put(t, "%s><title>",
+                         !pass    ? " fill-opacity=\".16\""
+                         : w > 3 ? " stroke=\"var(--bg)\" stroke-width=\".7\""
+                                 : "");
             stk_text_html(t, s->name);
             stk_text_put(t, " %s</title></rect>", stk_time_text(s->seconds, time));
         }
@@ -161,7 +164,7 @@ void stk_svg_histogram(const stk_report *r, stk_text *t)
     enum { BASE = 112, TALL = 88 };
     int64_t most = 0;
     int first = STK_HISTOGRAM, last = 0;
-    char text[24], label[32];
+    char label[32];
     for (int i = 0; i < STK_HISTOGRAM; i++) {
         if (!r->histogram_calls[i]) continue;
         if (i < first) first = i;
@@ -177,8 +180,11 @@ void stk_svg_histogram(const stk_report *r, stk_text *t)
         rect(t, x + 2, BASE - h, w - 4, h, "#2f7f79");
         stk_text_put(t, " rx=\"2\"><title>%lld calls</title></rect>",
                      (long long)r->histogram_calls[i]);
-        snprintf(label, sizeof label, "< %s", stk_time_text(0.5e-6 * (double)(1 << i), text));
-        words(t, x + w / 2, BASE + 15, "middle", "s", label);
+        double edge = 0.5 * (double)(1 << i); /* us */
+        snprintf(label, sizeof label, edge < 1000 ? "< %g us" : "< %.0f ms",
+                 edge < 1000 ? edge : edge / 1000);
+        if (last - first < 10 || (i - first) % 2 == 0)
+            words(t, x + w / 2, BASE + 15, "middle", "s", label);
     }
     axis(t, 10, BASE, WIDE - 10, BASE);
     end(t);

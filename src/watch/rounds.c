@@ -29,18 +29,29 @@ static const char *choose_thread(stk_recording *rec)
     return NULL;
 }
 
+static bool runs_inside(const stk_recording *rec, int64_t i)
+{
+    int64_t end = rec->all[i].end;
+    for (int64_t k = i + 1; k < rec->n && rec->all[k].thread == rec->all[i].thread; k++) {
+        if (rec->all[k].start >= end) return false;
+        if (rec->all[k].role == STK_ROLE_RUN) return true;
+    }
+    return false;
+}
+
 static stk_status list_rounds(stk_recording *rec, const char *name, stk_error *err)
 {
-    bool whole = !strcmp(name, "step"), counted = whole || !strcmp(name, "train.step");
+    bool whole = !strcmp(name, "step"), trainer = !strcmp(name, "train.step");
     int64_t n = count_named(rec, rec->step_thread, name), at = 0;
     rec->rounds = stk_calloc((size_t)n, sizeof *rec->rounds);
     if (!rec->rounds) return stk_fail_memory(err, "rounds", (size_t)n * sizeof *rec->rounds);
     for (int64_t i = 0; i < rec->n; i++) {
         const stk_interval *v = &rec->all[i];
         if (v->thread != rec->step_thread || strcmp(v->name, name)) continue;
+        if (trainer && !runs_inside(rec, i)) continue; /* the end of an epoch, no step */
         if (at > 0 && !whole)
             rec->rounds[at - 1].end = v->start; /* what lies between belongs to it */
-        rec->rounds[at++] = (stk_round){v->start, v->end, counted && v->arg ? v->arg : 1};
+        rec->rounds[at++] = (stk_round){v->start, v->end, whole && v->arg ? v->arg : 1};
     }
     rec->nrounds = at;
     return STK_OK;

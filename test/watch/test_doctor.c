@@ -181,6 +181,17 @@ static bool promise_holds(planted *job, const stk_advice *a, bool *sure)
     return near || (!*sure && overlap);
 }
 
+/* STK_DOCTOR_REPORTS=folder: every case leaves its HTML report there, to be looked at. */
+static void keep_report(const stk_report *r, const char *name)
+{
+    stk_error err;
+    char path[512];
+    const char *folder = getenv("STK_DOCTOR_REPORTS");
+    if (!folder) return;
+    snprintf(path, sizeof path, "%s/%s.html", folder, name);
+    CHECK_OK(stk_report_save(r, STK_REPORT_HTML, path, &err));
+}
+
 typedef enum outcome { RIGHT, WRONG, TOO_NOISY } outcome;
 
 static outcome judge(const truth *t, char *why, size_t size)
@@ -194,6 +205,7 @@ static outcome judge(const truth *t, char *why, size_t size)
     if (!CHECK_OK(planted_job(&t->plant, &job, &err))) return WRONG;
     outcome result = WRONG;
     if (CHECK_OK(stk_doctor_run(&job.job, &o, &r, &err))) {
+        keep_report(r, t->plant.name);
         const char *verdict = stk_report_verdict(r), *evidence = stk_report_evidence(r);
         bool first = stk_report_advice(r, 0, &a), sure = false;
         bool promised = first && a.gain.best > 0 && !t->healthy;

@@ -1,0 +1,324 @@
+/* job_train.c - a trainer as a job for the doctor. Each lane keeps its own stream over the data open between turns, so that
+ * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
+#include "data/node.h"
+#include "data/run.h"
+#include "train/trainer.h"
+#include "watch/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct train_job {
+    stk_trainer *trainer;
+    const stk_train_data *data;
+    stk_fit_options fit;
+    int32_t nsaved;
+    stk_tensor **saved; /* in the order of the store */
+    int64_t step;
+} train_job;
+
+typedef struct train_lane {
+    train_job *job;
+    stk_fit_options fit;
+    stk_train_data data;  /* what fit is given */
+    stk_dataset *dataset; /* own one, else NULL */
+    stk_stream *stream;   /* behind it */
+    bool free_model;
+} train_lane;
+
+/* ---- one batch, again and again ------------------------------------------------------------------------------- */
+
+static stk_status first_rows(stk_tensor *from, int64_t rows, stk_tensor **out, stk_error *err)
+{
+    int64_t start[STK_MAX_RANK] = {0}, size[STK_MAX_RANK];
+    for (int32_t i = 0; i < from->rank; i++) size[i] = from->shape[i];
+    if (rows < size[0]) size[0] = rows;
+    return stk_tensor_slice(from, start, size, out, err);
+}
+
+static stk_status one_batch(const train_lane *l, stk_tensor **parts, int32_t *n, stk_error *err)
+{
+    const stk_train_data *d = l->job->data;
+    *n = 0;
+    if (d->dataset) {
+        bool end = false;
+        stk_stream *s = NULL;
+        STK_TRY(stk_dataset_stream(d->dataset, NULL, &s, err));
+        stk_status status = stk_stream_next(s, parts, &end, err);
+        if (status == STK_OK && !end) *n = stk_stream_schema(s)->n;
+        stk_stream_release(s);
+        return status;
+    }
+    for (int32_t i = 0; i < d->nx + d->ny + (d->weights ? 1 : 0); i++) {
+        stk_tensor *from = i < d->nx ? d->x[i] : i < d->nx + d->ny ? d->y[i - d->nx] : d->weights;
+        STK_TRY(first_rows(from, l->fit.batch, &parts[i], err));
+        ++*n;
+    }
+    return STK_OK;
+}
+
+static stk_status make_free_input(train_lane *l, stk_error *err)
+{
+    enum { MOST = 64 };
+    stk_tensor *parts[MOST] = {0};
+    int32_t n = 0;
+    stk_status status = one_batch(l, parts, &n, err);
+    if (status == STK_OK && n == 0)
+        status = stk_fail(err, STK_ERR_STATE, "the dataset has no batch to measure with");
+    if (status == STK_OK) {
+        l->dataset =
+            stk_data_repeat(stk_data_tensors(n, parts, NULL, NULL, err), STK_INFINITE, err);
+        if (!l->dataset) status = STK_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < MOST; i++) stk_tensor_release(parts[i]);
+    l->data = (stk_train_data){.dataset = l->dataset};
+    return status;
+}
+
+/* ---- a stream that lives longer than a fit -------------------------------------------------------------------------- */
+
+static stk_status lane_walk(void *context, void **walk, stk_error *err)
+{
+    (void)err;
+    *walk = context;
+    return STK_OK;
+}
+static stk_status lane_next(void *context, void *walk, stk_tensor **parts, bool *end,
+                            stk_error *err)
+{
+    (void)walk;
+    return stk_stream_next(((train_lane *)context)->stream, parts, end, err);
+}
+static void lane_leave(void *context, void *walk) { (void)context, (void)walk; }
+
+static stk_status keep_stream(train_lane *l, int64_t prefetch, stk_error *err)
+{
+    stk_dataset *source =
+        stk_data_repeat(stk_dataset_retain(l->job->data->dataset), STK_INFINITE, err);
+    if (prefetch > 0) source = stk_data_prefetch(source, prefetch, err);
+    if (!source) return STK_ERR_MEMORY;
+    stk_status status = stk_dataset_stream(source, NULL, &l->stream, err);
+    stk_generator g = {.name = "lane",
+                       .context = l,
+                       .output = stk_dataset_schema(source),
+                       .open = lane_walk,
+                       .next = lane_next,
+                       .close = lane_leave,
+                       .cardinality = STK_INFINITE};
+    if (status == STK_OK) {
+        l->dataset = stk_data_generator(&g, err);
+        if (!l->dataset) status = STK_ERR_MEMORY;
+    }
+    stk_dataset_release(source);
+    l->data = (stk_train_data){.dataset = l->dataset};
+    return status;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------------------------------- */
+
+static void lane_close(void *context, void *lane)
+{
+    train_lane *l = lane;
+    (void)context;
+    stk_dataset_release(l->dataset);
+    stk_stream_release(l->stream);
+    stk_free(l);
+}
+
+static stk_status lane_open(void *context, const stk_job_settings *s, void **lane, stk_error *err)
+{
+    train_job *job = context;
+    train_lane *l = stk_calloc(1, sizeof *l);
+    if (!l) return stk_fail_memory(err, "a lane", sizeof *l);
+    l->job = job;
+    l->fit = job->fit;
+    l->data = *job->data;
+    l->free_model = s->value[STK_KNOB_FREE_MODEL] == 1;
+    if (s->value[STK_KNOB_BATCH] != STK_AS_IS) l->fit.batch = s->value[STK_KNOB_BATCH];
+    if (s->value[STK_KNOB_FREE_CALLBACKS] == 1) l->fit.ncallbacks = 0;
+    stk_status status = STK_OK;
+    int64_t ahead = s->value[STK_KNOB_PREFETCH];
+    if (s->value[STK_KNOB_FREE_INPUT] == 1)
+        status = make_free_input(l, err);
+    else if (job->data->dataset)
+        status = keep_stream(l, ahead == STK_AS_IS ? 0 : ahead, err);
+    if (status == STK_OK)
+        *lane = l;
+    else
+        lane_close(context, l);
+    return status;
+}
+
+static stk_status take_batches(train_lane *l, int64_t n, stk_error *err)
+{
+    enum { MOST = 64 };
+    stk_tensor *parts[MOST];
+    for (int64_t i = 0; i < n; i++) {
+        bool end = false;
+        STK_TRY(stk_stream_next(l->stream, parts, &end, err));
+        for (int32_t k = 0; !end && k < stk_stream_schema(l->stream)->n; k++)
+            stk_tensor_release(parts[k]);
+    }
+    return STK_OK;
+}
+
+static stk_status lane_run(void *context, void *lane, int64_t steps, stk_error *err)
+{
+    train_lane *l = lane;
+    (void)context;
+    if (l->free_model) return take_batches(l, steps, err);
+    l->fit.steps_per_epoch = steps;
+    return stk_trainer_fit(l->job->trainer, &l->data, &l->fit, NULL, err);
+}
+
+/* ---- stages --------------------------------------------------------------------------------------------------------------- */
+
+static int32_t list_stages(const stk_stage *s, double tick_seconds, stk_watch_stage *out,
+                           int32_t most)
+{
+    int32_t n = 0;
+    double inputs = 0;
+    for (int32_t i = 0; i < s->nin; i++) {
+        n += list_stages(s->in[i], tick_seconds, out + n, most - n);
+        inputs += (double)s->in[i]->count.inside * tick_seconds;
+    }
+    if (n >= most) return n;
+    const stk_counters *c = &s->count;
+    double own = (double)c->inside * tick_seconds - inputs - (double)c->waiting * tick_seconds;
+    stk_watch_stage *o = &out[n++];
+    *o = (stk_watch_stage){.workers = c->workers > 0 ? (int32_t)c->workers : 1,
+                           .elements = c->elements,
+                           .busy_seconds = (own > 0 ? own : 0) + (double)c->working * tick_seconds,
+                           .wait_input_seconds = (double)c->waiting * tick_seconds,
+                           .wait_room_seconds = (double)c->full * tick_seconds,
+                           .depth = (double)c->depth,
+                           .capacity = (double)c->capacity,
+                           .bytes = c->capacity * s->element_bytes};
+    snprintf(o->name, sizeof o->name, "%s", s->ds->kind->name);
+    static const char *const storage[] = {"files", "tfrecord",   "csv",
+                                          "text",  "list_files", "fixed"};
+    for (size_t i = 0; i < sizeof storage / sizeof *storage; i++)
+        if (strstr(o->name, storage[i])) o->kind = STK_STAGE_STORAGE;
+    static const char *const buffers[] = {"shuffle", "cache", "prefetch"};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (strstr(o->name, buffers[i])) o->kind = STK_STAGE_BUFFER;
+    return n;
+}
+
+static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int32_t most)
+{
+    const train_lane *l = lane;
+    const stk_run *run = stk_stream_run(l->stream);
+    (void)context;
+    if (!run || !run->root) return 0;
+    stk_tick_scale scale;
+    stk_tick_scale_mark(&scale, 0);
+    do stk_tick_scale_mark(&scale, 1);
+    while (scale.ns[1] - scale.ns[0] < 200000);
+    double tick =
+        (double)(scale.ns[1] - scale.ns[0]) * 1e-9 / (double)(scale.ticks[1] - scale.ticks[0]);
+    return list_stages(run->root, tick, out, most);
+}
+
+/* ---- saving and putting back --------------------------------------------------------------------------------------------- */
+
+static void forget(train_job *job)
+{
+    for (int32_t i = 0; i < job->nsaved; i++) stk_tensor_release(job->saved[i]);
+    stk_free(job->saved);
+    job->saved = NULL;
+    job->nsaved = 0;
+}
+
+static stk_status save(void *context, stk_error *err)
+{
+    train_job *job = context;
+    stk_store *store = stk_trainer_store(job->trainer);
+    forget(job);
+    int32_t n = stk_store_count(store);
+    job->saved = stk_calloc((size_t)n, sizeof *job->saved);
+    if (!job->saved) return stk_fail_memory(err, "a copy of the weights", 0);
+    job->step = job->trainer->step;
+    for (; job->nsaved < n; job->nsaved++)
+        STK_TRY(stk_store_get(store, stk_store_name(store, job->nsaved), &job->saved[job->nsaved],
+                              err));
+    return STK_OK;
+}
+
+static stk_status restore(void *context, stk_error *err)
+{
+    train_job *job = context;
+    stk_store *store = stk_trainer_store(job->trainer);
+    for (int32_t i = 0; i < job->nsaved; i++)
+        STK_TRY(stk_store_set(store, stk_store_name(store, i), job->saved[i], err));
+    job->trainer->step = job->step;
+    job->trainer->position.epoch = job->trainer->position.batch = 0;
+    return STK_OK;
+}
+
+/* ---- the job ---------------------------------------------------------------------------------------------------------------- */
+
+static int64_t batch_of(const stk_train_data *data, const stk_fit_options *fit)
+{
+    if (!data->dataset) return fit->batch;
+    const stk_schema *schema = stk_dataset_schema(data->dataset);
+    return schema->n > 0 && schema->fields[0].rank > 0 && schema->fields[0].shape[0] > 0
+               ? schema->fields[0].shape[0]
+               : 1;
+}
+
+static void offer_knobs(stk_job *out, const train_job *job)
+{
+    const stk_train_data *d = job->data;
+    stk_job_knob *k = out->knob;
+    int64_t rows = d->dataset ? 0 : d->x[0]->shape[0];
+    k[STK_KNOB_FREE_INPUT] = (stk_job_knob){true, 0, 1};
+    k[STK_KNOB_FREE_CALLBACKS] = (stk_job_knob){job->fit.ncallbacks > 0, 0, 1};
+    k[STK_KNOB_FREE_MODEL] = (stk_job_knob){d->dataset != NULL, 0, 1};
+    k[STK_KNOB_BATCH] = (stk_job_knob){!d->dataset, out->batch, rows};
+    bool ahead = d->dataset && !strcmp(stk_dataset_name(d->dataset), "prefetch");
+    k[STK_KNOB_PREFETCH] = (stk_job_knob){d->dataset && !ahead, 0, 64};
+}
+
+stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const stk_fit_options *fit,
+                             stk_job *out, stk_error *err)
+{
+    bool arrays =
+        data && !data->dataset && data->nx > 0 && data->x && data->x[0] && data->x[0]->rank > 0;
+    if (!t || !out || !(arrays || (data && data->dataset)))
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_train_job_new: trainer, data (arrays or a dataset) and out must be "
+                        "given");
+    train_job *job = stk_calloc(1, sizeof *job);
+    if (!job) return stk_fail_memory(err, "a job", sizeof *job);
+    *job = (train_job){.trainer = t, .data = data, .fit = fit ? *fit : stk_fit_defaults()};
+    int64_t plan = job->fit.epochs * job->fit.steps_per_epoch;
+    if (plan == 0 && arrays)
+        plan = job->fit.epochs * stk_ceil_div(data->x[0]->shape[0], job->fit.batch);
+    job->fit.epochs = 1;
+    job->fit.initial_epoch = 0;
+    job->fit.validation = NULL;
+    job->fit.validation_split = 0;
+    job->fit.checkpoint = NULL;
+    job->fit.resume = false;
+    *out = (stk_job){.context = job,
+                     .name = stk_model_name(stk_trainer_model(t)),
+                     .batch = batch_of(data, &job->fit),
+                     .plan_steps = plan,
+                     .open = lane_open,
+                     .run = lane_run,
+                     .close = lane_close,
+                     .save = save,
+                     .restore = restore,
+                     .stages = lane_stages};
+    offer_knobs(out, job);
+    return STK_OK;
+}
+
+void stk_train_job_release(stk_job *job)
+{
+    if (!job || !job->context) return;
+    forget(job->context);
+    stk_free(job->context);
+    *job = (stk_job){0};
+}
