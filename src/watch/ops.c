@@ -52,7 +52,7 @@ typedef struct tally { /* of one tag; label only for launches made by hand */
     const char *label;
     int64_t calls;
     double thread_seconds, step_seconds; /* of all threads; of the step's own */
-    uint64_t threads; /* bit per thread seen */
+    uint64_t threads;                    /* bit per thread seen */
 } tally;
 
 typedef struct tallies {
@@ -130,8 +130,8 @@ static void add_row(const stk_report *r, const stk_known_launches *known, const 
     const stk_launch_facts *f = stk_known_launch(known, t->tag);
     /* The step's own thread has a share of every launch that is split, and all of the others: its time is the wall. */
     double all_seconds = t->thread_seconds, calls = (double)t->calls;
-    double seconds = t->step_seconds > 0 ? t->step_seconds
-                                         : all_seconds / __builtin_popcountll(t->threads);
+    double seconds =
+        t->step_seconds > 0 ? t->step_seconds : all_seconds / __builtin_popcountll(t->threads);
     int32_t threads = (int32_t)(all_seconds / seconds + 0.6);
     stk_report_op like = {.label = t->label,
                           .kernel = f ? f->kernel : "-",

@@ -104,7 +104,7 @@ void stk_svg_timeline(const stk_report *r, stk_text *t)
                 rect(t, LEFT + s->start * scale, y + 1, w, 21, "#8a8f98");
             char time[24];
             stk_text_put(t, "%s><title>",
-                         !pass    ? " fill-opacity=\".16\""
+                         !pass   ? " fill-opacity=\".16\""
                          : w > 3 ? " stroke=\"var(--bg)\" stroke-width=\".7\""
                                  : "");
             stk_text_html(t, s->name);

@@ -145,7 +145,7 @@ static void put_ops(const stk_report *r, stk_text *t)
     double wall = stk_report_seconds(r, STK_BOOK_COUNT) * (double)r->book_steps, rest = 0;
     if (!r->nops || wall <= 0) return;
     put_rule(t, "ops");
-    stk_text_put(t, "  %-18s %-12s %-14s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by", "calls",
+    stk_text_put(t, "  %-18s %-12s %-13s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by", "calls",
                  "per call", "time", "GFLOP/s", "GB/s", "roof");
     for (int64_t i = 0; i < r->nops; i++) {
         const stk_report_op *o = &r->ops[i];
@@ -153,7 +153,7 @@ static void put_ops(const stk_report *r, stk_text *t)
             rest += o->seconds;
             continue;
         }
-        stk_text_put(t, "  %-18.18s %-12.12s %-14.14s %9lld %10s %5.1f%% %8.1f %7.1f %5.0f%%%c\n",
+        stk_text_put(t, "  %-18.18s %-12.12s %-13.13s %9lld %10s %5.1f%% %8.1f %7.1f %5.0f%%%c\n",
                      o->label, o->kernel, o->impl, (long long)o->calls,
                      stk_time_text(o->calls ? o->seconds / (double)o->calls : 0, time),
                      o->seconds / wall * 100, o->flops / o->seconds * 1e-9,

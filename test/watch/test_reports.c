@@ -1,0 +1,290 @@
+/* Books that add up, and what is written about them: read back, parsed, as wide as promised. */
+#include "planted.h"
+#include "temporary.h"
+
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "watch/report.h"
+
+static const plant job_plant = {
+    "books",           .net = NET_MLP,  .batch = 64,        .in = 64,
+    .hidden = 64,      .map_ms = 0.5,   .callback_ms = 0.3, .callback_every = 1,
+    .metrics_ms = 0.2, .read_every = 1, .host_ms = 0.2};
+
+static stk_report *record(const plant *p, int64_t steps, int64_t sample)
+{
+    stk_error err;
+    planted job;
+    stk_watch *watch = NULL;
+    stk_report *r = NULL;
+    void *lane = NULL;
+    stk_job_settings s = stk_job_settings_defaults();
+    stk_watch_settings o = stk_watch_settings_defaults();
+    o.title = "a <job> & its \"books\"";
+    o.batch = p->batch;
+    o.sample = sample;
+    if (!CHECK_OK(planted_job(p, &job, &err))) return NULL;
+    CHECK_OK(stk_watch_start(&o, &watch, &err));
+    CHECK_OK(job.job.open(&job, &s, &lane, &err));
+    CHECK_OK(job.job.run(&job, lane, steps, &err));
+    CHECK_OK(stk_watch_stop(watch, &r, &err));
+    stk_watch_stage stages[8];
+    int32_t n = job.job.stages(&job, lane, stages, 8);
+    for (int32_t i = 0; r && i < n; i++) CHECK_OK(stk_report_add_stage(r, &stages[i], &err));
+    job.job.close(&job, lane);
+    planted_release(&job);
+    return r;
+}
+
+TEST(books_close)
+{
+    stk_report *r = record(&job_plant, 60, 0);
+    REQUIRE(CHECK(r));
+    double wall = stk_report_seconds(r, STK_BOOK_COUNT), sum = 0;
+    for (int b = 0; b < STK_BOOK_COUNT; b++) {
+        CHECK(r->book[b] >= 0);
+        sum += r->book[b];
+    }
+    CHECK_NEAR(sum, wall, 1e-12);
+    CHECK_NEAR(wall * (double)r->book_steps, r->phase_seconds[STK_PHASE_STEADY], 1e-6);
+    CHECK_EQ_I64(r->phase_steps[STK_PHASE_WARM_UP] + r->phase_steps[STK_PHASE_STEADY], 60);
+    CHECK_MSG(r->book[STK_BOOK_RESIDUAL] < 0.02 * wall, "residual %.2f %%",
+              100 * r->book[STK_BOOK_RESIDUAL] / wall);
+    CHECK(r->book[STK_BOOK_INPUT] > 0.45e-3); /* sleeps cannot be shorter than asked for */
+    CHECK(r->book[STK_BOOK_CALLBACKS] > 0.28e-3);
+    CHECK(r->book[STK_BOOK_SYNC] > 0.18e-3);
+    CHECK(r->book[STK_BOOK_HOST] > 0.18e-3);
+    CHECK(r->book[STK_BOOK_KERNELS] > 0);
+    CHECK(r->phase_seconds[STK_PHASE_BUILD] > 0);
+    stk_report_release(r);
+}
+
+TEST(ops_have_names_work_and_a_roof)
+{
+    stk_report *r = record(&job_plant, 40, 0);
+    REQUIRE(CHECK(r && r->nops > 2));
+    bool matmul = false;
+    double kernels = 0;
+    for (int64_t i = 0; i < r->nops; i++) {
+        const stk_report_op *o = &r->ops[i];
+        if (!strcmp(o->label, "matmul")) {
+            matmul = true;
+            CHECK(o->flops > 0 && o->bytes > 0 && o->roof > 0);
+            CHECK(strcmp(o->impl, "-") != 0);
+        }
+        CHECK(i == 0 || o->seconds <= r->ops[i - 1].seconds);
+        kernels += o->seconds;
+    }
+    CHECK(matmul);
+    double booked =
+        (r->book[STK_BOOK_KERNELS] + r->book[STK_BOOK_OPTIMIZER]) * (double)r->book_steps;
+    CHECK_MSG(kernels > 0.8 * booked && kernels < 1.3 * booked, "ops %.3g s, books %.3g s", kernels,
+              booked);
+    CHECK(r->roof.gflops[0] > 1 && r->roof.gbs[0][2] > 0.5);
+    CHECK_EQ_I64(r->limiting_stage, 1); /* the map sleeps */
+    stk_report_release(r);
+}
+
+TEST(sampled_steps_are_whole_steps)
+{
+    stk_report *r = record(&job_plant, 64, 8);
+    REQUIRE(CHECK(r));
+    int64_t steps = r->phase_steps[STK_PHASE_WARM_UP] + r->phase_steps[STK_PHASE_STEADY];
+    CHECK_MSG(steps >= 6 && steps <= 9, "%lld of 64 steps", (long long)steps);
+    CHECK(r->book[STK_BOOK_INPUT] > 0.45e-3);
+    stk_report_release(r);
+}
+
+TEST(only_one_watch)
+{
+    stk_error err;
+    stk_watch *a = NULL, *b = NULL;
+    CHECK_OK(stk_watch_start(NULL, &a, &err));
+    CHECK_FAILS(stk_watch_start(NULL, &b, &err), STK_ERR_STATE, "already");
+    stk_report *r = NULL;
+    CHECK_OK(stk_watch_stop(a, &r, &err));
+    CHECK_EQ_I64(r ? r->book_steps : -1,
+                 0); /* nothing ran: an empty report, which can be written */
+    char *text = NULL;
+    for (int k = 0; r && k < STK_REPORT_KINDS; k++) {
+        CHECK_OK(stk_report_render(r, (stk_report_kind)k, &text, NULL, &err));
+        stk_text_free(text);
+    }
+    stk_report_release(r);
+}
+
+/* ---- writers -------------------------------------------------------------------------------------------------- */
+
+/* A report with a doctor's part, so that every corner is written. */
+static stk_report *full_report(void)
+{
+    stk_report *r = record(&job_plant, 40, 0);
+    if (!r) return NULL;
+    static stk_ceiling ceiling = {"if input were free", {1.9, 1.8, 2.0}};
+    static stk_advice advice[2];
+    static stk_curve_point curve[3] = {{64, 1e-3, 64000, {1, 1, 1}},
+                                       {128, 1.5e-3, 85333, {1.33, 1.3, 1.36}},
+                                       {256, 2.9e-3, 88275, {1.38, 1.3, 1.4}}};
+    static stk_device_row devices[2] = {{"cpu:0", "measured", 1e-3, 1e-3, ""},
+                                        {"NVIDIA T4", "model", 1e-4, 6e-4, "faster"}};
+    advice[0] = (stk_advice){"prefetch 2", STK_KNOB_PREFETCH,          2, {1.42, 1.38, 1.45},
+                             false,        stk_job_settings_defaults()};
+    advice[1] = (stk_advice){"batch 128",       STK_KNOB_BATCH, 128,
+                             {1.33, 1.3, 1.36}, true,           stk_job_settings_defaults()};
+    r->verdict = "input-bound";
+    r->headline = "The step waits for its batches. Make batches ahead.";
+    r->evidence = "waiting for batches: 41 % of a step\nslowest stage: map\n";
+    r->noise = 0.03;
+    r->ceilings = &ceiling, r->nceilings = 1;
+    r->advice = advice, r->nadvice = 2;
+    r->curve = curve, r->ncurve = 3, r->knee = 128;
+    r->devices = devices, r->ndevices = 2;
+    return r;
+}
+
+TEST(text_fits_100_columns)
+{
+    stk_error err;
+    char *text = NULL;
+    stk_report *r = full_report();
+    REQUIRE(CHECK(r) && CHECK_OK(stk_report_render(r, STK_REPORT_TEXT, &text, NULL, &err)));
+    for (char *line = text; *line;) {
+        size_t n = strcspn(line, "\n");
+        CHECK_MSG(n <= 100, "%zu columns: %.*s", n, (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    CHECK_CONTAINS(text, "input-bound");
+    CHECK_CONTAINS(text, "1.42x (1.38-1.45)");
+    CHECK_CONTAINS(text, "residual");
+    stk_text_free(text);
+    stk_report_release(r);
+}
+
+TEST(json_is_read_back)
+{
+    stk_error err;
+    char *first = NULL, *second = NULL;
+    stk_report *r = full_report(), *back = NULL;
+    const char *path = temporary("report.json");
+    REQUIRE(CHECK(r) && CHECK_OK(stk_report_save(r, STK_REPORT_JSON, path, &err)));
+    REQUIRE(CHECK_OK(stk_report_load(path, &back, &err)));
+    CHECK_OK(stk_report_render(r, STK_REPORT_JSON, &first, NULL, &err));
+    CHECK_OK(stk_report_render(back, STK_REPORT_JSON, &second, NULL, &err));
+    CHECK(!strcmp(first, second));
+    stk_job_settings s = stk_report_settings(back);
+    CHECK_EQ_I64(s.value[STK_KNOB_PREFETCH], 2);
+    CHECK(s.value[STK_KNOB_BATCH] == STK_AS_IS); /* never without being asked */
+    char *text = NULL;
+    CHECK_OK(stk_report_compare(r, back, &text, &err));
+    CHECK_CONTAINS(text, "1.00x");
+    stk_text_free(text);
+    stk_text_free(first);
+    stk_text_free(second);
+    stk_report_release(back);
+    stk_report_release(r);
+    CHECK_FAILS(stk_report_load(temporary("absent.json"), &back, &err), STK_ERR_IO, "absent.json");
+}
+
+TEST(html_stands_alone)
+{
+    stk_error err;
+    char *text = NULL;
+    stk_report *r = full_report();
+    REQUIRE(CHECK(r) && CHECK_OK(stk_report_render(r, STK_REPORT_HTML, &text, NULL, &err)));
+    CHECK_CONTAINS(text, "a &lt;job&gt; &amp; its &quot;books&quot;");
+    CHECK_CONTAINS(text, "prefers-color-scheme:dark");
+    CHECK_CONTAINS(text, "class=\"box hot\"");
+    CHECK(!strstr(text, "http:") && !strstr(text, "https:") && !strstr(text, "<script"));
+    CHECK(!strstr(text, "nan") && !strstr(text, "inf\""));
+    stk_text_free(text);
+    stk_report_release(r);
+}
+
+TEST(chrome_trace_is_json)
+{
+    stk_error err;
+    char *text = NULL;
+    size_t size = 0;
+    stk_json_document *d = NULL;
+    stk_report *r = full_report();
+    REQUIRE(CHECK(r) && CHECK_OK(stk_report_render(r, STK_REPORT_CHROME, &text, &size, &err)));
+    if (CHECK_OK(stk_json_parse(text, size, NULL, &d, &err))) {
+        const stk_json *events = stk_json_get(stk_json_root(d), "traceEvents");
+        CHECK(events && events->count > 20);
+        CHECK_STR(stk_json_text(stk_json_get(stk_json_item(events, events->count - 1), "ph"), ""),
+                  "X");
+    }
+    stk_json_release(d);
+    stk_text_free(text);
+    stk_report_release(r);
+}
+
+/* Frame by frame, as TensorBoard reads it; the wheel itself is tried by test/watch/tensorboard_test.py. */
+TEST(event_files_have_whole_frames)
+{
+    stk_error err;
+    stk_events *e = NULL;
+    char *data = NULL, path[1100];
+    size_t size = 0;
+    REQUIRE(CHECK_OK(stk_events_new(temporary("logs"), &e, &err)));
+    for (int64_t i = 0; i < 5; i++) CHECK_OK(stk_events_scalar(e, "loss", i * 300, 1.0 / 3, &err));
+    snprintf(path, sizeof path, "%s", stk_events_path(e));
+    CHECK_OK(stk_events_close(e, &err));
+    REQUIRE(CHECK_OK(stk_file_read(path, 1 << 20, &data, &size, &err)));
+    int frames = 0;
+    for (size_t at = 0; at + 16 <= size; frames++) {
+        uint64_t length;
+        uint32_t crc[2];
+        memcpy(&length, data + at, 8);
+        memcpy(&crc[0], data + at + 8, 4);
+        REQUIRE(CHECK(length < 1000 && at + 16 + length <= size));
+        memcpy(&crc[1], data + at + 12 + length, 4);
+        CHECK_EQ_I64(crc[0], stk_crc32c_mask(stk_crc32c(0, data + at, 8)));
+        CHECK_EQ_I64(crc[1], stk_crc32c_mask(stk_crc32c(0, data + at + 12, length)));
+        at += 16 + length;
+    }
+    CHECK_EQ_I64(frames, 6);
+    unlink(path);
+    stk_free(data);
+}
+
+TEST(settings_are_stored)
+{
+    stk_error err;
+    stk_job_settings s = stk_job_settings_defaults(), back = s;
+    const char *path = temporary("advice.json");
+    s.value[STK_KNOB_PREFETCH] = 2;
+    s.value[STK_KNOB_WORKERS] = 4;
+    s.value[STK_KNOB_FREE_INPUT] = 1; /* for measuring only: not stored */
+    CHECK_OK(stk_job_settings_save(&s, path, &err));
+    CHECK_OK(stk_job_settings_load(path, &back, &err));
+    CHECK_EQ_I64(back.value[STK_KNOB_PREFETCH], 2);
+    CHECK_EQ_I64(back.value[STK_KNOB_WORKERS], 4);
+    CHECK(back.value[STK_KNOB_FREE_INPUT] == STK_AS_IS);
+    FILE *file = fopen(path, "w");
+    REQUIRE(CHECK(file));
+    fputs("{\"warp\": 9}", file);
+    fclose(file);
+    CHECK_FAILS(stk_job_settings_load(path, &back, &err), STK_ERR_FORMAT, "warp");
+}
+
+static stk_status write_all(const stk_report *r)
+{
+    for (int k = 0; k < STK_REPORT_KINDS; k++) {
+        char *text = NULL;
+        STK_TRY(stk_report_render(r, (stk_report_kind)k, &text, NULL, NULL));
+        stk_text_free(text);
+    }
+    return STK_OK;
+}
+
+TEST(every_allocation_may_fail)
+{
+    stk_report *r = full_report();
+    REQUIRE(CHECK(r));
+    OOM_LOOP(write_all(r));
+    stk_report_release(r);
+}
+
+TEST_MAIN()

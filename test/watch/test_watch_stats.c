@@ -1,0 +1,148 @@
+/* Intervals that hold the truth as often as they say, change points where they were put, and a model that obeys physics. */
+#include "check.h"
+
+#include "base/rng.h"
+#include "watch/report.h"
+#include "watch/stats.h"
+
+static uint64_t stream = 1;
+static void noise(double *out, int64_t n, double deviation)
+{
+    stk_rng_normal_f64((stk_rng){7, stream++}, 0, n, 0, deviation, out);
+}
+
+TEST(signed_rank_critical_values)
+{
+    /* Two-sided 5 %, from any printed table of Wilcoxon's test. */
+    static const struct {
+        int32_t n, k;
+    } table[] = {{5, -1}, {6, 0}, {7, 2}, {8, 3}, {10, 8}, {12, 13}, {15, 25}, {20, 52}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        CHECK_EQ_I64(stk_signed_rank_critical(table[i].n), table[i].k);
+}
+
+TEST(intervals_hold_the_truth)
+{
+    enum { RUNS = 2000, PAIRS = 8 };
+    int held = 0;
+    for (int i = 0; i < RUNS; i++) {
+        double d[PAIRS];
+        noise(d, PAIRS, 0.1);
+        for (int k = 0; k < PAIRS; k++) d[k] += log(1.4);
+        stk_gain g = stk_gain_of(d, PAIRS);
+        CHECK(g.low <= g.best && g.best <= g.high);
+        held += g.low <= 1.4 && 1.4 <= g.high;
+    }
+    CHECK_MSG(held > 0.94 * RUNS, "%d of %d intervals hold the truth", held, RUNS);
+}
+
+TEST(one_bad_turn_does_not_matter)
+{
+    double d[] = {0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28, 5.0};
+    stk_gain g = stk_gain_of(d, 8);
+    CHECK_NEAR(g.best, exp(0.30), 0.04);
+    stk_gain few = stk_gain_of(d, 3);
+    CHECK_MSG(few.low < exp(0.28) && few.high > exp(0.32), "three pairs claim too much");
+}
+
+TEST(change_points_are_found)
+{
+    enum { N = 120, AT = 40 };
+    double v[N], p;
+    noise(v, N, 0.05);
+    for (int i = 0; i < N; i++) v[i] += i < AT ? 1.5 : 1;
+    int64_t at = stk_change_point(v, N, &p);
+    CHECK_MSG(llabs(at - AT) <= 2, "found at %lld", (long long)at);
+    CHECK(p < 1e-6);
+    CHECK(llabs(stk_settled_from(v, N) - AT) <= 2);
+}
+
+TEST(steady_rows_stay_whole)
+{
+    enum { RUNS = 300, N = 100 };
+    int64_t cut = 0;
+    for (int i = 0; i < RUNS; i++) {
+        double v[N];
+        noise(v, N, 0.1);
+        for (int k = 0; k < N; k++) v[k] += 2;
+        cut += stk_settled_from(v, N) > 0;
+    }
+    CHECK_MSG(cut <= RUNS / 25, "%lld of %d steady rows were cut", (long long)cut, RUNS);
+}
+
+TEST(slow_first_steps_and_ramps)
+{
+    double v[60];
+    noise(v, 60, 0.01);
+    for (int i = 0; i < 60; i++) v[i] += 1;
+    v[0] = 30, v[1] = 4;
+    CHECK_EQ_I64(stk_settled_from(v, 60), 2);
+    for (int i = 0; i < 60; i++) v[i] = 1 + (i < 20 ? 0.1 * (20 - i) : 0) + 0.001 * (i % 3);
+    int64_t from = stk_settled_from(v, 60);
+    CHECK_MSG(from >= 15 && from <= 22, "a ramp of 20 steps settled at %lld", (long long)from);
+    for (int i = 0; i < 60; i++) v[i] = i < 30 ? 1 : 2; /* slower later is no warm-up */
+    CHECK_EQ_I64(stk_settled_from(v, 60), 0);
+    CHECK_EQ_I64(stk_settled_from(v, 1), 0);
+    CHECK_EQ_I64(stk_settled_from(v, 0), 0);
+}
+
+/* ---- what if ---------------------------------------------------------------------------------------------------- */
+
+TEST(small_nets_are_bound_by_launches_large_ones_by_arithmetic)
+{
+    stk_error err;
+    stk_work small = {.flops = 2e7,
+                      .bytes = 3e6,
+                      .input_bytes = 1e5,
+                      .parameter_bytes = 4e5,
+                      .activation_bytes = 1e6,
+                      .kernels = 20,
+                      .batch = 32,
+                      .cpu_seconds = 6e-5};
+    stk_work large = {.flops = 4e11,
+                      .bytes = 3e9,
+                      .input_bytes = 2e7,
+                      .parameter_bytes = 1e8,
+                      .activation_bytes = 2e9,
+                      .kernels = 300,
+                      .batch = 32,
+                      .cpu_seconds = 3};
+    stk_what_if x;
+    CHECK_OK(stk_what_if_card("uhd620", &small, &x, &err));
+    CHECK_STR(x.binding, "launch");
+    CHECK_EQ_I64(x.verdict, -1);
+    CHECK_OK(stk_what_if_card("a100", &large, &x, &err));
+    CHECK_EQ_I64(x.verdict, 1);
+    CHECK(x.low_seconds < x.high_seconds);
+    CHECK(x.low_seconds > large.flops / 19.5e12); /* not faster than its peak */
+    CHECK(x.break_even_low >= 1 && x.break_even_low <= x.break_even_high);
+    CHECK(x.batch_limit > 0 && x.batch_limit < 32 * 40);
+    CHECK_FAILS(stk_what_if_card("voodoo2", &small, &x, &err), STK_ERR_ARGUMENT, "rtx3080ti");
+}
+
+TEST(every_card_gives_a_sane_range)
+{
+    stk_error err;
+    stk_work w = {.flops = 1e9,
+                  .bytes = 1e7,
+                  .input_bytes = 1e6,
+                  .kernels = 50,
+                  .batch = 64,
+                  .cpu_seconds = 1e-2};
+    for (int32_t i = 0; i < stk_card_count(); i++) {
+        stk_what_if x;
+        CHECK_OK(stk_what_if_card(stk_card_name(i), &w, &x, &err));
+        CHECK_MSG(x.low_seconds > 0 && x.low_seconds <= x.high_seconds, "%s", x.card);
+        w.cpu_seconds = 0.5 * (x.low_seconds + x.high_seconds); /* inside the range: nobody knows */
+        stk_what_if again;
+        CHECK_OK(stk_what_if_card(stk_card_name(i), &w, &again, &err));
+        CHECK(again.verdict == 0 || x.low_seconds == x.high_seconds);
+    }
+    char *text = NULL;
+    CHECK_OK(stk_what_if_text(&w, 0, NULL, &text, &err));
+    CHECK_CONTAINS(text, "model, not measured");
+    CHECK_CONTAINS(text, "A100");
+    stk_text_free(text);
+}
+
+TEST_MAIN()
