@@ -25,8 +25,6 @@ struct stk_run {
 stk_status stk_run_new(stk_dataset *plan, const stk_stream_options *options, stk_run **out,
                        stk_error *err);
 void stk_run_release(stk_run *run);
-/* stream.c: what runs behind a stream, for reports; NULL when it is not one of ours. */
-stk_run *stk_stream_run(const stk_stream *stream);
 
 stk_run *stk_stream_run(stk_stream *stream); /* NULL for streams that are not of a dataset */
 

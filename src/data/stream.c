@@ -109,11 +109,6 @@ static stk_status start(stk_dataset *ds, const stk_stream_options *o, running *r
     return stk_iter_open(r->run->root, o->epoch, &r->root, err);
 }
 
-stk_run *stk_stream_run(const stk_stream *stream)
-{
-    return stream && stream->next == next ? ((const running *)stream->private_data)->run : NULL;
-}
-
 stk_status stk_dataset_stream(stk_dataset *ds, const stk_stream_options *options, stk_stream **out,
                               stk_error *err)
 {
