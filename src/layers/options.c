@@ -11,6 +11,7 @@
 #include "base/number.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DEEPEST = 32 };
@@ -73,9 +74,7 @@ static void put_arguments(parser *p)
                 expect(p, "fewer options");
                 break;
             }
-            name[1] = (char)(place < 10 ? '0' + place : '0' + place / 10);
-            name[2] = place < 10 ? 0 : (char)('0' + place % 10);
-            place++;
+            snprintf(name, sizeof name, "#%d", place++);
         }
         stk_json_name(&p->w, name);
         put_value(p);
