@@ -70,12 +70,11 @@ bool stk_csv_is_blank(const char *at, const char *end)
 /* Behind the closing quote of the quoted text that begins at `at`; NULL when it is not closed. */
 static const char *closing_quote(const char *at, const char *end, bool *doubled)
 {
-    for (at++; at < end; at++) {
+    for (at++; at < end; at += 2) {
         at = memchr(at, '"', (size_t)(end - at));
         if (!at) return NULL;
         if (at + 1 == end || at[1] != '"') return at + 1;
         *doubled = true;
-        at++;
     }
     return NULL;
 }
