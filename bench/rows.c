@@ -166,6 +166,11 @@ static int rss(const bench_options *o, double *mb)
         .name = row, .unit = u, .setup = bench_fit_setup, .run = bench_fit_run,                    \
         .finish = bench_fit_finish, .teardown = bench_fit_teardown                                 \
     }
+#define FEED(row, f)                                                                               \
+    {                                                                                              \
+        .name = row, .unit = "us", .setup = f, .run = bench_feed_run,                              \
+        .teardown = bench_feed_teardown                                                            \
+    }
 static const bench_row rows[] = {
     TRAIN("tiny_step", "us"),
     TRAIN("tiny_step_b32", "us"),
@@ -182,6 +187,12 @@ static const bench_row rows[] = {
     FIT("fit_cnn_step", "ms"),
     {.name = "fit_start", .unit = "ms", .value = bench_fit_start},
     {.name = "fit_rss", .unit = "MB", .value = bench_fit_rss},
+    FEED("record_pipeline", bench_records_setup),
+    FEED("photo_folder", bench_photos_setup),
+    FEED("photo_folder_scaled", bench_photos_setup),
+    {.name = "csv_table", .unit = "ms", .setup = bench_csv_setup, .run = bench_csv_run},
+    {.name = "record_write", .unit = "ms", .run = bench_write_run},
+    {.name = "record_verify", .unit = "ms", .setup = bench_verify_setup, .run = bench_verify_run},
 };
 
 int main(int argc, char **argv) { return bench_main(argc, argv, rows, sizeof rows / sizeof *rows); }

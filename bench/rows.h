@@ -42,6 +42,17 @@ void bench_fit_teardown(void *state);
 int bench_fit_start(const bench_options *options, double *ms); /* from the start of the process */
 int bench_fit_rss(const bench_options *options, double *mb);
 
+/* rows_records.c: files. */
+int bench_records_setup(const bench_options *options, void **state);
+int bench_photos_setup(const bench_options *options, void **state);
+int bench_feed_run(void *state, int64_t batches);
+void bench_feed_teardown(void *state);
+int bench_csv_setup(const bench_options *options, void **state);
+int bench_csv_run(void *state, int64_t tables);
+int bench_write_run(void *state, int64_t files);
+int bench_verify_setup(const bench_options *options, void **state);
+int bench_verify_run(void *state, int64_t passes);
+
 int bench_failed(const char *what, const stk_error *err); /* says it on stderr, returns 1 */
 
 #endif

@@ -11,7 +11,7 @@ ANSWER_SECONDS = 600
 
 # Columns each peer script can fill; the table takes its order from here.
 PEER_SCRIPTS = {
-    "tf": ("tensorflow", "tensorflow_loop"),
+    "tf": ("tensorflow", "tensorflow_loop", "pandas"),
     "torch": ("torch",),
     "jax": ("jax", "jax_scan"),
 }

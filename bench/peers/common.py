@@ -50,7 +50,9 @@ JOBS = {
 UNITS = {"tiny_step": "us", "tiny_step_b32": "us", "mlp_b512": "us", "cnn_step": "ms",
          "eager_add": "ns", "eager_matmul": "ns", "build_time": "ms", "rss": "MB",
          "fit_tiny_step": "us", "fit_tiny_step_b32": "us", "fit_mlp_b512": "us",
-         "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB"}
+         "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB",
+         "record_pipeline": "us", "photo_folder": "us", "photo_folder_scaled": "us", "csv_table": "ms",
+         "record_write": "ms", "record_verify": "ms"}
 CNN_FILTERS, CNN_CLASSES = 32, 10
 
 

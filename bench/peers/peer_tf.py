@@ -17,6 +17,7 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import common
+import records
 import tensorflow as tf
 
 
@@ -233,6 +234,8 @@ for row, job in common.JOBS.items():
     ROWS["fit_" + row] = [common.Way("tensorflow", "fit", lambda job=job: fit(job))]
     if job.kind == "mlp":
         ROWS["fit_" + row].append(common.Way("tensorflow", "fit_xla", lambda job=job: fit(job, True)))
+
+ROWS.update(records.tf_rows(tf, common))
 
 if __name__ == "__main__":
     common.Peer(ROWS, {"build_time": build_time, "rss": rss, "fit_start": fit_start,

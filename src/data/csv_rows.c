@@ -227,7 +227,7 @@ static stk_status slow_field(const stk_csv_plan *plan, row_place place, const ch
                            (long long)place.row, (long long)(begin - place.base));
     if (c->dtype == STK_STRING) {
         /* Only an empty field that is not in quotes is missing. */
-        if (text.size == 0 && *begin != '"') {
+        if (text.size == 0 && (begin == end || *begin != '"')) {
             if (c->required)
                 return fail_row(plan, place, begin, column, STK_ERR_FORMAT,
                                 "is missing; give the column a fallback. Wanted:", text, err);
