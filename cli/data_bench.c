@@ -134,6 +134,47 @@ static void print_results(const cli_args *args, const stage_result *r, int n, in
     cli_table_free(&t);
 }
 
+/* The running stream about itself: who works, who waits, and what the tuner chose. */
+static void print_inside(stk_dataset *ds, double seconds, int32_t threads)
+{
+    stk_stream *s = NULL;
+    stk_stream_options o = stk_stream_options_defaults();
+    stk_stage_stats stats[MOST_STAGES];
+    o.threads = threads;
+    int32_t parts_count = stk_dataset_schema(ds)->n;
+    stk_tensor **parts = calloc((size_t)parts_count, sizeof *parts);
+    if (!parts || stk_dataset_stream(ds, &o, &s, NULL) != STK_OK) {
+        free(parts);
+        return;
+    }
+    bool end = false;
+    for (double start = now(); !end && now() - start < seconds;) {
+        if (stk_stream_next(s, parts, &end, NULL) != STK_OK) break;
+        for (int32_t i = 0; !end && i < parts_count; i++) stk_tensor_release(parts[i]);
+    }
+    int32_t n = stk_stream_stats(s, stats, MOST_STAGES);
+    cli_table t = {.columns = 6, .right = 0x3c};
+    static const char *const titles[6] = {"stage",         "options",      "busy s",
+                                          "input waits s", "room waits s", "workers"};
+    for (int i = 0; i < 6; i++) cli_cell(&t, "%s", titles[i]);
+    for (int32_t i = 0; i < n && i < MOST_STAGES; i++) {
+        cli_cell(&t, "%s", stats[i].name);
+        cli_cell(&t, "%s", stats[i].detail);
+        cli_cell(&t, "%.3f", stats[i].busy);
+        cli_cell(&t, "%.3f", stats[i].waiting_for_input);
+        cli_cell(&t, "%.3f", stats[i].waiting_for_room);
+        cli_cell(&t, "%d", stats[i].workers);
+    }
+    printf("\n");
+    cli_table_print(&t, stdout, "");
+    cli_table_free(&t);
+    char *choices = NULL;
+    if (stk_stream_choices(s, &choices, NULL) == STK_OK && choices[0]) printf("\n%s", choices);
+    stk_text_free(choices);
+    stk_stream_release(s);
+    free(parts);
+}
+
 int data_bench(const cli_args *args)
 {
     stk_error err;
@@ -157,37 +198,26 @@ int data_bench(const cli_args *args)
         if (lost > worst) worst = lost, limit = i;
     }
     if (status == STK_OK) print_results(args, results, n, limit);
+    if (status == STK_OK && !args->json) print_inside(ds, seconds, (int32_t)threads);
     stk_dataset_release(ds);
     return status == STK_OK ? CLI_OK : cli_fail(args, &err);
-}
-
-static void explain(const stk_dataset *ds, int depth, cli_table *t)
-{
-    char text[512], name[96];
-    int64_t n = stk_dataset_cardinality(ds);
-    snprintf(name, sizeof name, "%*s%s", 2 * depth, "", stk_dataset_name(ds));
-    cli_cell(t, "%s", name);
-    cli_cell(t, "%s", stk_schema_describe(stk_dataset_schema(ds), text, sizeof text));
-    if (n >= 0)
-        cli_cell(t, "%lld", (long long)n);
-    else
-        cli_cell(t, "%s", n == STK_INFINITE ? "endless" : "unknown");
-    cli_cell(t, "%s", stk_dataset_random_access(ds) ? "by number" : "in order");
-    for (int32_t i = 0; i < stk_dataset_inputs(ds); i++)
-        explain(stk_dataset_input(ds, i), depth + 1, t);
 }
 
 int data_explain(const cli_args *args)
 {
     stk_error err;
+    char *text = NULL;
     stk_dataset *ds = stk_data_pipeline_file(args->rest[1], &err);
     if (!ds) return cli_fail(args, &err);
-    cli_table t = {.columns = 4, .right = 4};
-    static const char *const titles[4] = {"stage", "element", "count", "access"};
-    for (int i = 0; i < 4; i++) cli_cell(&t, "%s", titles[i]);
-    explain(ds, 0, &t);
-    cli_table_print(&t, stdout, "");
-    cli_table_free(&t);
+    stk_status status = stk_dataset_explain(ds, NULL, &text, &err);
+    if (status == STK_OK && args->json) {
+        printf("{\"plan\": ");
+        cli_json_text(stdout, text);
+        printf("}\n");
+    } else if (status == STK_OK) {
+        fputs(text, stdout);
+    }
+    stk_text_free(text);
     stk_dataset_release(ds);
-    return CLI_OK;
+    return status == STK_OK ? CLI_OK : cli_fail(args, &err);
 }

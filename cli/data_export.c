@@ -64,9 +64,10 @@ static void take(void *context, const stk_feature_seen *seen)
     if (c->texts) {
         const stk_string *s = values->data;
         char *copy = malloc((size_t)s->size + 1);
+        c->texts[x->at].data = copy; /* freed with the column */
         if (copy) memcpy(copy, s->data, (size_t)s->size);
+        if (copy) c->texts[x->at].size = s->size;
         x->bad |= !copy;
-        c->texts[x->at] = (stk_string){copy, copy ? s->size : 0};
     } else {
         size_t bytes = (size_t)stk_tensor_bytes(values);
         memcpy((char *)c->tensor->data + (size_t)x->at * bytes, values->data, bytes);

@@ -42,14 +42,20 @@ static stk_status call_one(stk_stage *stage, int32_t k, uint64_t epoch, int64_t 
     const stk_map_config *c = stage->ds->config;
     stk_fn *fn = c->fns[k];
     int64_t rows = c->batch && in[0] && in[0]->rank ? in[0]->shape[0] : -1;
-    bool empty = fn->output->n && !out[0];
-    if (empty && stk_schema_fixed(fn->output))
+    int32_t n = fn->output->n;
+    bool empty = n && !out[0];
+    stk_tensor *made[FEW] = {0};
+    if (empty && n <= FEW && stk_schema_fixed(fn->output)) {
         STK_TRY(stk_slots_new(stage->run, fn->output, c->batch ? rows : -1, out, err));
+        memcpy(made, out, (size_t)n * sizeof *made);
+    }
     stk_status status = c->batch
                             ? stk_fn_call_batch(fn, epoch, index * c->batch, rows, in, out, err)
                             : stk_fn_call(fn, epoch, index, in, out, err);
+    for (int32_t i = 0; i < n && i < FEW && status == STK_OK; i++)
+        if (out[i] != made[i]) stk_tensor_release(made[i]); /* it put another one in its place */
     if (status == STK_OK && !c->batch) status = stk_schema_check(fn->output, out, err);
-    if (status != STK_OK && empty) stk_parts_release(fn->output->n, out);
+    if (status != STK_OK && empty) stk_parts_release(n, out);
     return status;
 }
 
