@@ -34,12 +34,24 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units)
     return t->impl->aligned && i < 32 && (t->impl->aligned(t->params) >> i & 1u);
 }
 
-/* Sharing data is the point of a group: anything for the very next task, results for one from further down. */
+/* Do both walk over the same memory in the same order? */
+static bool walk_alike(const stk_plan *p, const stk_task *a, const stk_task *b, int64_t units)
+{
+    for (int32_t i = 0; i < a->nargs; i++)
+        for (int32_t j = 0; j < b->nargs; j++)
+            if (stk_root(p, a->arg[i]) == stk_root(p, b->arg[j]) && stk_arg_is_cut(a, i, units) &&
+                stk_arg_is_cut(b, j, units))
+                return true;
+    return false;
+}
+
+/* Sharing data is the point of a group: any for the very next task, results for one from further down. */
 static bool meets(const stk_plan *p, int64_t head, int64_t next, int64_t k)
 {
+    const stk_task *t = &p->tasks[k];
     for (int64_t m = head; m < next; m++)
-        if (k == next ? stk_tasks_meet(p, &p->tasks[m], &p->tasks[k])
-                      : stk_task_feeds(p, &p->tasks[m], &p->tasks[k]))
+        if (k == next ? walk_alike(p, &p->tasks[m], t, p->tasks[head].units)
+                      : stk_task_feeds(p, &p->tasks[m], t))
             return true;
     return false;
 }
@@ -103,12 +115,17 @@ static int64_t gather(stk_plan *p, const stk_election *e, int64_t head)
 {
     stk_task *h = &p->tasks[head];
     int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
-    if (lead >= h->parts && h->parts > 1) { /* try as the head of a row-wise group */
+    int32_t parts = h->parts;
+    if (parts > 1 &&
+        (lead >= parts || lead >= MOST_PARTS / 4)) { /* as the head of a row-wise group? */
         h->units = lead;
-        if (take_follower(p, e, head, next))
+        while (h->parts > lead) h->parts /= 2;
+        if (take_follower(p, e, head, next)) {
             h->scale = units / lead;
-        else
+        } else {
             h->units = units;
+            h->parts = parts;
+        }
     }
     while (take_follower(p, e, head, next)) {
         stk_task *t = &p->tasks[next];

@@ -11,6 +11,7 @@
 
 #if STK_HAVE_ONEDNN
 
+#include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 
 #include <string.h>
@@ -451,17 +452,6 @@ static int64_t weight_grain(const void *params)
     return stk_max_i64(stk_ceil_div(c->n, parts), data_grain(params));
 }
 
-static uint32_t data_aligned(const void *params)
-{
-    (void)params;
-    return 1u | 4u;
-}
-static uint32_t weight_aligned(const void *params)
-{
-    (void)params;
-    return 1u | 2u;
-}
-
 static stk_status forward_prepare(stk_launch *l, stk_error *err)
 {
     return prepare(l, FORWARD, err);
@@ -478,7 +468,7 @@ const stk_impl stk_impl_conv_onednn = {.name = "onednn",
                                        .supports = supports,
                                        .units = units,
                                        .grain = data_grain,
-                                       .aligned = data_aligned,
+                                       .aligned = stk_conv_data_aligned,
                                        .prepare = forward_prepare,
                                        .discard = discard,
                                        .run = data_run};
@@ -488,7 +478,7 @@ const stk_impl stk_impl_conv_bwd_data_onednn = {.name = "onednn",
                                                 .supports = supports,
                                                 .units = units,
                                                 .grain = data_grain,
-                                                .aligned = data_aligned,
+                                                .aligned = stk_conv_data_aligned,
                                                 .prepare = back_prepare,
                                                 .discard = discard,
                                                 .run = data_run};
@@ -498,7 +488,7 @@ const stk_impl stk_impl_conv_bwd_weight_onednn = {.name = "onednn",
                                                   .supports = supports,
                                                   .units = units,
                                                   .grain = weight_grain,
-                                                  .aligned = weight_aligned,
+                                                  .aligned = stk_conv_weight_aligned,
                                                   .prepare = weight_prepare,
                                                   .discard = discard,
                                                   .run = weight_run,

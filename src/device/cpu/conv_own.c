@@ -480,25 +480,13 @@ static void weight_finish(const stk_launch *launch)
         }
 }
 
-/* Which args are cut along with the images: x and y, never the weights. */
-static uint32_t data_aligned(const void *params)
-{
-    (void)params;
-    return 1u | 4u;
-}
-static uint32_t weight_aligned(const void *params)
-{
-    (void)params;
-    return 1u | 2u;
-}
-
 const stk_impl stk_impl_conv_own = {.name = "own",
                                     .kernel = STK_K_CONV,
                                     .rank = 10,
                                     .supports = forward_supports,
                                     .units = units,
                                     .grain = forward_grain,
-                                    .aligned = data_aligned,
+                                    .aligned = stk_conv_data_aligned,
                                     .scratch = forward_scratch,
                                     .prepare = forward_prepare,
                                     .discard = discard,
@@ -509,7 +497,7 @@ const stk_impl stk_impl_conv_bwd_data_own = {.name = "own",
                                              .supports = back_supports,
                                              .units = units,
                                              .grain = back_grain,
-                                             .aligned = data_aligned,
+                                             .aligned = stk_conv_data_aligned,
                                              .scratch = back_scratch,
                                              .prepare = back_prepare,
                                              .discard = discard,
@@ -520,7 +508,7 @@ const stk_impl stk_impl_conv_bwd_weight_own = {.name = "own",
                                                .supports = weight_supports,
                                                .units = units,
                                                .grain = weight_grain,
-                                               .aligned = weight_aligned,
+                                               .aligned = stk_conv_weight_aligned,
                                                .scratch = weight_scratch,
                                                .prepare = weight_prepare,
                                                .discard = discard,

@@ -229,3 +229,15 @@ const float *stk_conv_band(const stk_conv_plan *plan, const stk_conv_phase *phas
         }
     return band;
 }
+
+uint32_t stk_conv_data_aligned(const void *params)
+{
+    (void)params;
+    return 1u | 4u;
+}
+
+uint32_t stk_conv_weight_aligned(const void *params)
+{
+    (void)params;
+    return 1u | 2u;
+}

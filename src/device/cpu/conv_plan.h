@@ -70,4 +70,8 @@ static inline int64_t stk_conv_plan_phases(const stk_conv_plan *plan)
     return plan->phases[0] * plan->phases[1] * plan->phases[2];
 }
 
+/* stk_impl.aligned: which args are cut along with the images: x and y, never the weights. */
+uint32_t stk_conv_data_aligned(const void *params);
+uint32_t stk_conv_weight_aligned(const void *params);
+
 #endif

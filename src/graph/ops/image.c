@@ -115,6 +115,14 @@ const stk_opdef stk_opdef_resize_grad = {.flags = STK_OPF_WIDEN,
                                          .grad = grad_resize_grad,
                                          .lower = lower_resample};
 
+/* Place of a name in a list; -1: not there. */
+static int find_name(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; name && i < count; i++)
+        if (!strcmp(name, names[i])) return i;
+    return -1;
+}
+
 static const char *const resize_names[] = {
 #define STK_RESIZE(NAME, name, doc) #name,
 #include "stoker/resize.def"
@@ -127,12 +135,9 @@ const char *stk_resize_name(stk_resize_kind kind)
 
 bool stk_resize_parse(const char *name, stk_resize_kind *out)
 {
-    for (int i = 0; name && out && i < STK_RESIZE_COUNT; i++)
-        if (!strcmp(name, resize_names[i])) {
-            *out = (stk_resize_kind)i;
-            return true;
-        }
-    return false;
+    int at = out ? find_name(resize_names, STK_RESIZE_COUNT, name) : -1;
+    if (at >= 0) *out = (stk_resize_kind)at;
+    return at >= 0;
 }
 
 stk_val stk_g_image_resize(stk_graph *g, stk_val image, int64_t height, int64_t width,
@@ -257,12 +262,9 @@ const char *stk_image_fill_name(stk_image_fill fill)
 
 bool stk_image_fill_parse(const char *name, stk_image_fill *out)
 {
-    for (int i = 0; name && out && i < STK_FILL_COUNT; i++)
-        if (!strcmp(name, fill_names[i])) {
-            *out = (stk_image_fill)i;
-            return true;
-        }
-    return false;
+    int at = out ? find_name(fill_names, STK_FILL_COUNT, name) : -1;
+    if (at >= 0) *out = (stk_image_fill)at;
+    return at >= 0;
 }
 
 stk_project_options stk_project_options_defaults(void)

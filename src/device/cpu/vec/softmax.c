@@ -91,47 +91,32 @@ static void log_softmax(int64_t rows, int64_t n, const float *x, float *y)
 
 /* ---- gradients ------------------------------------------------------------------------------------- */
 
-static void softmax_grad(int64_t rows, int64_t n, const float *y, const float *dy, float *dx)
-{
-#define SOFTMAX_GRAD(W, WHOLE)                                                                     \
+/* dx from y and dy, row by row; `row` is softmax_grad_row or log_softmax_grad_row. */
+#define GRAD_ROWS(W, WHOLE, row)                                                                   \
     {                                                                                              \
         const m##W late = v##W##_late(n % W);                                                      \
         for (int64_t r = 0; r < rows; r++)                                                         \
-            softmax_grad_row_##W(y + r * n, dy + r * n, dx + r * n, n, WHOLE, late);               \
+            row##_##W(y + r * n, dy + r * n, dx + r * n, n, WHOLE, late);                          \
     }
-    if (n >= NARROW) {
-        STK_BY_WIDTH(n, SOFTMAX_GRAD);
-        return;
-    }
-    for (int64_t r = 0; r < rows; r++) {
-        float a[NARROW], b[NARROW], out[NARROW];
-        pad_row(a, y + r * n, n, 0.0f);
-        pad_row(b, dy + r * n, n, 0.0f);
-        softmax_grad_row_4(a, b, out, NARROW, 1, v4_late(0));
-        unpad_row(dx + r * n, out, n);
-    }
-}
-
-static void log_softmax_grad(int64_t rows, int64_t n, const float *y, const float *dy, float *dx)
-{
-#define LOG_SOFTMAX_GRAD(W, WHOLE)                                                                 \
+#define GRAD(name, row, of_width)                                                                  \
+    static void name(int64_t rows, int64_t n, const float *y, const float *dy, float *dx)          \
     {                                                                                              \
-        const m##W late = v##W##_late(n % W);                                                      \
-        for (int64_t r = 0; r < rows; r++)                                                         \
-            log_softmax_grad_row_##W(y + r * n, dy + r * n, dx + r * n, n, WHOLE, late);           \
+        if (n >= NARROW) {                                                                         \
+            STK_BY_WIDTH(n, of_width);                                                             \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t r = 0; r < rows; r++) {                                                       \
+            float a[NARROW], b[NARROW], out[NARROW];                                               \
+            pad_row(a, y + r * n, n, 0.0f);                                                        \
+            pad_row(b, dy + r * n, n, 0.0f);                                                       \
+            row##_4(a, b, out, NARROW, 1, v4_late(0));                                             \
+            unpad_row(dx + r * n, out, n);                                                         \
+        }                                                                                          \
     }
-    if (n >= NARROW) {
-        STK_BY_WIDTH(n, LOG_SOFTMAX_GRAD);
-        return;
-    }
-    for (int64_t r = 0; r < rows; r++) {
-        float a[NARROW], b[NARROW], out[NARROW];
-        pad_row(a, y + r * n, n, 0.0f);
-        pad_row(b, dy + r * n, n, 0.0f);
-        log_softmax_grad_row_4(a, b, out, NARROW, 1, v4_late(0));
-        unpad_row(dx + r * n, out, n);
-    }
-}
+#define SOFTMAX_ROWS(W, WHOLE)     GRAD_ROWS(W, WHOLE, softmax_grad_row)
+#define LOG_SOFTMAX_ROWS(W, WHOLE) GRAD_ROWS(W, WHOLE, log_softmax_grad_row)
+GRAD(softmax_grad, softmax_grad_row, SOFTMAX_ROWS)
+GRAD(log_softmax_grad, log_softmax_grad_row, LOG_SOFTMAX_ROWS)
 
 /* ---- cross entropy -------------------------------------------------------------------------------------
  * loss = weight * log(sum of e^(x - m)) - score. The logarithms come last, for a block of rows at once. */
