@@ -182,6 +182,30 @@ typedef struct stk_scan_options {
 STK_API stk_val stk_g_scan(stk_graph *g, const stk_graph *body, int32_t ncarry,
                            const stk_val *carry, int32_t nxs, const stk_val *xs, int32_t nconst,
                            const stk_val *consts, const stk_scan_options *options);
+
+/* ---- functions of the caller ---------------------------------------------------------------------------------------
+ * `run` is called once per run of the program, on the CPU, on the thread that runs it. Its arrays are dense; it fills every
+ * element of `out` and keeps no pointer. It cannot fail: what it cannot compute it makes NaN. Two equal calls may be made
+ * one, and one whose result nobody uses is left out. In profiles its time stands under "host:<name>". name is copied; context
+ * must live as long as the programs. */
+typedef void stk_host_run(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
+                          stk_tensor *const *out);
+typedef struct stk_host {
+    const char *name;
+    stk_host_run *run;
+    stk_host_run *gradient; /* in: the inputs, then the gradients of the results; out: those of the
+                               float inputs. NULL: training through it is refused */
+    void *context;
+} stk_host;
+typedef struct stk_host_result {
+    stk_dtype dtype;
+    int32_t rank;
+    int64_t shape[STK_MAX_RANK];
+} stk_host_result;
+/* First result; the others are the ids that follow. */
+STK_API stk_val stk_g_host(stk_graph *g, const stk_host *host, int32_t n, const stk_val *x,
+                           int32_t nout, const stk_host_result *results);
+
 /* ---- indices -------------------------------------------------------------------------------------------------
  * Indices are int32 or int64 of any shape. What is out of range cannot stop a running program: a gather gives
  * zeros there, a scatter leaves the update out. Constant indices are checked when the graph is built, and

@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "device/kernels_conv.h"
+#include "device/kernels_host.h"
 #include "device/kernels_image.h"
 #include "device/kernels_index.h"
 #include "device/kernels_rnn.h"
