@@ -1,7 +1,5 @@
 /* job_train.c - a trainer as a job for the doctor. Each lane keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
-#include "data/node.h"
-#include "data/run.h"
 #include "train/trainer.h"
 #include "watch/report.h"
 
@@ -173,51 +171,45 @@ static stk_status lane_run(void *context, void *lane, int64_t steps, stk_error *
 
 /* ---- stages --------------------------------------------------------------------------------------------------------------- */
 
-static int32_t list_stages(const stk_stage *s, double tick_seconds, stk_watch_stage *out,
-                           int32_t most)
+static bool names_one(const char *name, const char *const *list, size_t n)
 {
-    int32_t n = 0;
-    double inputs = 0;
-    for (int32_t i = 0; i < s->nin; i++) {
-        n += list_stages(s->in[i], tick_seconds, out + n, most - n);
-        inputs += (double)s->in[i]->count.inside * tick_seconds;
-    }
-    if (n >= most) return n;
-    const stk_counters *c = &s->count;
-    double own = (double)c->inside * tick_seconds - inputs - (double)c->waiting * tick_seconds;
-    stk_watch_stage *o = &out[n++];
-    *o = (stk_watch_stage){.workers = c->workers > 0 ? (int32_t)c->workers : 1,
-                           .elements = c->elements,
-                           .busy_seconds = (own > 0 ? own : 0) + (double)c->working * tick_seconds,
-                           .wait_input_seconds = (double)c->waiting * tick_seconds,
-                           .wait_room_seconds = (double)c->full * tick_seconds,
-                           .depth = (double)c->depth,
-                           .capacity = (double)c->capacity,
-                           .bytes = c->capacity * s->element_bytes};
-    snprintf(o->name, sizeof o->name, "%s", s->ds->kind->name);
-    static const char *const storage[] = {"files", "tfrecord",   "csv",
-                                          "text",  "list_files", "fixed"};
-    for (size_t i = 0; i < sizeof storage / sizeof *storage; i++)
-        if (strstr(o->name, storage[i])) o->kind = STK_STAGE_STORAGE;
-    static const char *const buffers[] = {"shuffle", "cache", "prefetch"};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (strstr(o->name, buffers[i])) o->kind = STK_STAGE_BUFFER;
-    return n;
+    for (size_t i = 0; i < n; i++)
+        if (strstr(name, list[i])) return true;
+    return false;
 }
 
+static stk_watch_stage_kind kind_of(const char *name)
+{
+    static const char *const storage[] = {"file", "record", "csv", "text", "folder"};
+    static const char *const buffers[] = {"shuffle", "cache", "prefetch"};
+    if (names_one(name, buffers, sizeof buffers / sizeof *buffers)) return STK_STAGE_BUFFER;
+    if (names_one(name, storage, sizeof storage / sizeof *storage)) return STK_STAGE_STORAGE;
+    return STK_STAGE_COMPUTE;
+}
+
+/* The data tells from its end; a report follows the walk of a record. */
 static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int32_t most)
 {
+    enum { ROOM = 32 };
     const train_lane *l = lane;
-    const stk_run *run = stk_stream_run(l->stream);
+    stk_stage_stats stats[ROOM];
     (void)context;
-    if (!run || !run->root) return 0;
-    stk_tick_scale scale;
-    stk_tick_scale_mark(&scale, 0);
-    do stk_tick_scale_mark(&scale, 1);
-    while (scale.ns[1] - scale.ns[0] < 200000);
-    double tick =
-        (double)(scale.ns[1] - scale.ns[0]) * 1e-9 / (double)(scale.ticks[1] - scale.ticks[0]);
-    return list_stages(run->root, tick, out, most);
+    int32_t n = l->stream ? stk_stream_stats(l->stream, stats, ROOM) : 0, made = 0;
+    if (n > ROOM) n = ROOM;
+    for (int32_t i = n - 1; i >= 0 && made < most; i--) {
+        const stk_stage_stats *s = &stats[i];
+        stk_watch_stage *o = &out[made++];
+        *o = (stk_watch_stage){.kind = kind_of(s->name),
+                               .workers = s->workers > 0 ? s->workers : 1,
+                               .elements = s->elements,
+                               .busy_seconds = s->busy,
+                               .wait_input_seconds = s->waiting_for_input,
+                               .wait_room_seconds = s->waiting_for_room,
+                               .depth = (double)s->queued,
+                               .capacity = (double)s->capacity};
+        snprintf(o->name, sizeof o->name, "%s%s%s", s->name, s->detail[0] ? " " : "", s->detail);
+    }
+    return made;
 }
 
 /* ---- saving and putting back --------------------------------------------------------------------------------------------- */
