@@ -193,6 +193,8 @@ static const bench_row rows[] = {
     {.name = "csv_table", .unit = "ms", .setup = bench_csv_setup, .run = bench_csv_run},
     {.name = "record_write", .unit = "ms", .run = bench_write_run},
     {.name = "record_verify", .unit = "ms", .setup = bench_verify_setup, .run = bench_verify_run},
+    {.name = "watch_overhead", .unit = "%", .value = bench_watch_overhead},
+    {.name = "watch_residual", .unit = "%", .value = bench_watch_residual},
 };
 
 int main(int argc, char **argv) { return bench_main(argc, argv, rows, sizeof rows / sizeof *rows); }

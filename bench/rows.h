@@ -41,6 +41,9 @@ int bench_fit_finish(void *state);
 void bench_fit_teardown(void *state);
 int bench_fit_start(const bench_options *options, double *ms); /* from the start of the process */
 int bench_fit_rss(const bench_options *options, double *mb);
+/* What watching costs, and what it leaves unexplained; per cent of a step. */
+int bench_watch_overhead(const bench_options *options, double *percent);
+int bench_watch_residual(const bench_options *options, double *percent);
 
 /* rows_records.c: files. */
 int bench_records_setup(const bench_options *options, void **state);

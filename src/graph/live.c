@@ -74,7 +74,11 @@ stk_status stk_program_visit(void (*visit)(void *context, const stk_program_fact
             break;
         }
         describe(p, facts);
+        double input_bytes = 0;
+        for (int32_t i = 0; i < p->nfeeds; i++)
+            input_bytes += (double)stk_type_bytes(&p->feeds[i].type);
         visit(context, &(stk_program_facts){.serial = p->serial,
+                                            .input_bytes = input_bytes,
                                             .runs = p->step,
                                             .stats = p->stats,
                                             .launches = facts,

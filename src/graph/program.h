@@ -102,7 +102,8 @@ typedef struct stk_launch_facts {
 } stk_launch_facts;
 typedef struct stk_program_facts {
     uint32_t serial;
-    int64_t runs; /* steps so far */
+    int64_t runs;       /* steps so far */
+    double input_bytes; /* of all inputs of one run */
     stk_program_stats stats;
     const stk_launch_facts *launches;
     int64_t nlaunches;

@@ -189,6 +189,7 @@ static void describe_program(const stk_known_launches *known, stk_report *r)
                                       .bytes = s->bytes,
                                       .build_ms = s->build_ms,
                                       .election_ms = s->election_ms};
+    r->input_bytes = known->busiest.input_bytes;
     r->memory.arena = s->arena_bytes;
     r->memory.constants = s->constant_bytes;
     r->memory.variables = s->variable_bytes;

@@ -102,6 +102,7 @@ static char *three_digits(double v, const char *unit, char text[24])
 
 char *stk_time_text(double s, char text[24])
 {
+    if (s == 0) return memcpy(text, "0", 2);
     if (fabs(s) < 999.5e-9) return three_digits(s * 1e9, "ns", text);
     if (fabs(s) < 999.5e-6) return three_digits(s * 1e6, "us", text);
     if (fabs(s) < 999.5e-3) return three_digits(s * 1e3, "ms", text);

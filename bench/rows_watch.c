@@ -1,0 +1,92 @@
+/* What watching costs and how much it explains: the jobs of the training rows with books open. Numbers are per cent. */
+#include "rows.h"
+
+#include "stoker/watch.h"
+#include "watch/stats.h"
+
+#include <math.h>
+
+static const char *const job_names[] = {"tiny_step", "tiny_step_b32", "mlp_b512", "cnn_step"};
+enum { JOBS = sizeof job_names / sizeof *job_names, PAIRS = 64, SAMPLE = 64 };
+
+/* A loop as fit's: rounds are marked, the batch is bound, the program runs. */
+static int rounds(bench_training *t, int64_t steps)
+{
+    stk_watch_step(0);
+    stk_watch_step(1);
+    for (int64_t i = 0; i < steps; i++) {
+        if (bench_training_run(t, 1)) return 1;
+        stk_watch_step(1);
+    }
+    return 0;
+}
+
+static int timed(bench_training *t, int64_t steps, bool watched, double *seconds)
+{
+    stk_error err;
+    stk_watch *watch = NULL;
+    stk_watch_settings s = stk_watch_settings_defaults();
+    s.sample = SAMPLE;
+    s.no_roofline = true;
+    if (watched && stk_watch_start(&s, &watch, &err)) return bench_failed("watch", &err);
+    double start = bench_now();
+    int code = rounds(t, steps);
+    *seconds = bench_now() - start;
+    if (watched && stk_watch_stop(watch, NULL, &err)) return bench_failed("watch", &err);
+    return code;
+}
+
+/* Sampled books (one step in 64, as always-on watching does) against none, in turns, on the shortest step. */
+int bench_watch_overhead(const bench_options *o, double *percent)
+{
+    bench_training *t = NULL;
+    double ratio[PAIRS], warm = 1;
+    if (bench_training_new(bench_find_job("tiny_step"), o->threads, &t)) return 1;
+    int code = timed(t, 5000, true, &warm);
+    int64_t steps = (int64_t)fmax(SAMPLE, 5000 * 0.003 / fmax(warm, 1e-4));
+    for (int i = 0; i < PAIRS && !code; i++) {
+        double with = 1, without = 1;
+        code = timed(t, steps, i % 2, i % 2 ? &with : &without) ||
+               timed(t, steps, i % 2 == 0, i % 2 ? &without : &with);
+        ratio[i] = code ? 0 : log(with / without);
+    }
+    bench_training_release(t);
+    stk_gain slower = stk_gain_of(ratio, PAIRS);
+    bench_note_number("low", (slower.low - 1) * 100);
+    bench_note_number("high", (slower.high - 1) * 100);
+    *percent = (slower.best - 1) * 100;
+    return code;
+}
+
+static int residual_of(const char *name, int threads, double *percent)
+{
+    stk_error err;
+    bench_training *t = NULL;
+    stk_watch *watch = NULL;
+    stk_report *r = NULL;
+    stk_watch_settings s = stk_watch_settings_defaults();
+    s.no_roofline = true;
+    if (bench_training_new(bench_find_job(name), threads, &t)) return 1;
+    int code = rounds(t, 100); /* elections and trials are over */
+    if (!code && stk_watch_start(&s, &watch, &err)) code = bench_failed("watch", &err);
+    if (!code) code = rounds(t, 200);
+    if (watch && stk_watch_stop(watch, &r, &err)) code = bench_failed("watch", &err);
+    double wall = stk_report_seconds(r, STK_BOOK_COUNT);
+    *percent = wall > 0 ? 100 * stk_report_seconds(r, STK_BOOK_RESIDUAL) / wall : 100;
+    bench_note_number(name, *percent);
+    stk_report_release(r);
+    bench_training_release(t);
+    return code;
+}
+
+/* The worst of the four jobs. */
+int bench_watch_residual(const bench_options *o, double *percent)
+{
+    *percent = 0;
+    for (int i = 0; i < JOBS; i++) {
+        double one;
+        if (residual_of(job_names[i], o->threads, &one)) return 1;
+        *percent = fmax(*percent, one);
+    }
+    return 0;
+}
