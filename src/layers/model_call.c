@@ -57,7 +57,7 @@ static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, c
                      .initializer = wish->initializer ? wish->initializer : &stk_zeros,
                      .regularizer = wish->regularizer,
                      .constraint = wish->constraint};
-    memcpy(w.shape.dim, shape, (size_t)rank * sizeof *shape);
+    for (int32_t i = 0; i < rank; i++) w.shape.dim[i] = shape[i]; /* a scalar has no list */
     for (const stk_layer_call *at = c; at && w.depth < STK_NESTING; at = at->parent)
         w.chain[w.depth++] = at->layer;
     w.name = stk_arena_strdup(&m->arena, name);
@@ -72,7 +72,7 @@ static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, c
 static bool fits(stk_layer_call *c, const stk_mweight *w, int32_t rank, const int64_t *shape)
 {
     stk_shape wanted = {.rank = rank};
-    memcpy(wanted.dim, shape, (size_t)rank * sizeof *shape);
+    for (int32_t i = 0; i < rank; i++) wanted.dim[i] = shape[i];
     if (stk_shape_equal(&w->shape, &wanted)) return true;
     if (c->frame->trial == 1 && !c->layer->called)
         stk_c_fail(
