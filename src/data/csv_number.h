@@ -49,7 +49,9 @@ static inline double stk_scale_ten(const stk_fives *t, uint64_t digits, int expo
     }
     int top = (int)(high >> 63);
     uint64_t mantissa = high >> (top + 9);
-    int power = ((217706 * exponent) >> 16) + 63 + top - zeros + 1023;
+    /* floor(log2(10^exponent)), kept above 0 for the shift. */
+    int log2 = ((217706 * exponent + (1 << 26)) >> 16) - (1 << 10);
+    int power = log2 + 63 + top - zeros + 1023;
     /* Exactly between two doubles: to the even one. Only these powers can be that exact. */
     if (low <= 1 && exponent >= -4 && exponent <= 23 && (mantissa & 3) == 1 &&
         mantissa << (top + 9) == high)

@@ -157,6 +157,7 @@ static stk_dataset *with_files(stk_dataset *in, const stk_json *op, const char *
     stk_dataset *ds = NULL;
     if (find_files(op, folder, &found, err) == STK_OK) ds = make(op, &found, err);
     globfree(&found);
+    // cppcheck-suppress returnDanglingLifetime ; the maker has copied the paths
     return ds;
 }
 
