@@ -104,7 +104,7 @@ static bool read_options(job *j, int *code)
 static stk_status add_callbacks(job *j, stk_error *err)
 {
     const cli_args *args = j->args;
-    bool validates = cli_given(args, "val") || j->fit.validation_split > 0;
+    bool validates = j->fit.validation || j->fit.validation_split > 0;
     stk_callback **at = j->callbacks;
     stk_status status = STK_OK;
     *at++ = &j->show.callback;
@@ -142,6 +142,13 @@ static stk_status prepare(job *j, stk_error *err)
     if (status == STK_OK && validation) {
         status = cli_load_data(args, j->model, 1, &validation, true, &j->validation, err);
         j->fit.validation = &j->validation.view;
+    }
+    if (status == STK_OK && !validation && j->fit.validation_split > 0 && j->data.dataset) {
+        status = cli_load_aside(args, j->model, args->rest[1], &j->validation, err);
+        if (j->validation.dataset) {
+            j->fit.validation = &j->validation.view;
+            j->fit.validation_split = 0;
+        }
     }
     if (status != STK_OK) return status;
     j->goal = cli_choose_goal(args, j->model, &j->data);
@@ -303,8 +310,9 @@ const cli_command cli_train = {
     .summary = "fit a model to data",
     .text = "MODEL.json is what Keras' model.to_json() or `stoker init` writes. DATA is an .npz "
             "with arrays x and y, a\n"
-            ".csv with a header line, .npy files (inputs, then targets), or the .json of an input "
-            "pipeline.\n"
+            ".csv with a header line, .npy files (inputs, then targets), a folder of pictures with "
+            "one folder inside per\n"
+            "class, or the .json of an input pipeline (for TFRecord and all else).\n"
             "Ctrl-C ends after the running step, writes the checkpoint and says how to go on.\n",
     .examples = "stoker init mlp --input 784 --classes 10 --out model.json\n"
                 "stoker train model.json data.npz --epochs 5 --val-split 0.1 --save-weights "

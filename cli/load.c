@@ -1,10 +1,13 @@
 /* load.c - data files to arrays or datasets. */
 #include "load.h"
 
+#include "stoker/sources.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 stk_status cli_error(stk_error *err, stk_status code, const char *format, ...)
@@ -192,6 +195,57 @@ static stk_status load_npy(const stk_model *model, int n, const char *const *pat
     return status;
 }
 
+/* ---- a folder of pictures, one folder inside per class ------------------------------------------------------------------ */
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Pictures in the size the model wants, in batches; shuffled only where somebody learns from them. */
+static stk_status load_folder(const cli_args *args, const stk_model *model, const char *path,
+                              bool aside, cli_batches *d, stk_error *err)
+{
+    stk_spec in = stk_model_input(model, 0), out = stk_model_output(model, 0);
+    stk_image_folder_options o = stk_image_folder_options_defaults();
+    int64_t batch = 32, seed = 0;
+    double share = 0;
+    bool shuffle = !strcmp(args->command->name, "train");
+    if (stk_model_input_count(model) != 1 || in.rank != 4 || in.shape[1] < 1 || in.shape[2] < 1)
+        return cli_error(
+            err, STK_ERR_SHAPE,
+            "%s: a folder of pictures needs a model with one input of known height, width "
+            "and channels",
+            path);
+    if (!cli_int(args, "batch", 1, INT64_MAX, &batch) ||
+        !cli_int(args, "seed", 0, INT64_MAX, &seed) ||
+        !cli_double(args, "val-split", 0, 0.99, &share) || !cli_yes_no(args, "shuffle", &shuffle))
+        return cli_error(err, STK_ERR_ARGUMENT, "%s: not read, because of the option above", path);
+    o.height = in.shape[1];
+    o.width = in.shape[2];
+    o.channels = (int32_t)in.shape[3];
+    o.validation = share;
+    o.validation_part = aside;
+    o.seed = (uint64_t)seed;
+    if (out.shape[out.rank - 1] == 1) o.labels = STK_LABEL_BINARY;
+    stk_dataset *ds = stk_data_image_folder(path, &o, err);
+    if (shuffle && !aside) ds = stk_data_shuffle(ds, STK_SHUFFLE_ALL, (uint64_t)seed, true, err);
+    ds = stk_data_batch(ds, batch, false, err);
+    d->dataset = stk_data_prefetch(ds, STK_AUTOTUNE, err);
+    return d->dataset ? STK_OK : err->code;
+}
+
+stk_status cli_load_aside(const cli_args *args, const stk_model *model, const char *path,
+                          cli_batches *out, stk_error *err)
+{
+    *out = (cli_batches){.weights = NULL};
+    if (!is_folder(path)) return STK_OK;
+    stk_status status = load_folder(args, model, path, true, out, err);
+    out->view.dataset = out->dataset;
+    return status;
+}
+
 /* ---- all -------------------------------------------------------------------------------------------------------------- */
 
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
@@ -212,13 +266,15 @@ stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
         status = load_csv(args, path, want_y, out, err);
     else if (ends(path, ".json"))
         status = (out->dataset = stk_data_pipeline_file(path, err)) ? STK_OK : err->code;
+    else if (is_folder(path))
+        status = load_folder(args, model, path, false, out, err);
     else if (access(path, R_OK) != 0)
         status = cli_error(err, STK_ERR_IO, "%s: cannot read it: %s", path, strerror(errno));
     else
         status =
             cli_error(err, STK_ERR_UNSUPPORTED,
-                      "%s: is no kind of data file this command knows (.npz, .npy, .csv, or .json "
-                      "for a pipeline)",
+                      "%s: is no kind of data file this command knows (.npz, .npy, .csv, .json "
+                      "for a pipeline, or a folder of pictures)",
                       path);
     out->view.x = out->x;
     out->view.y = out->y;

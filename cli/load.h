@@ -6,7 +6,8 @@
 
 enum { CLI_ARRAYS = 16 };
 
-/* Data from files, by their kind: .npz, .csv, .npy (x, then y), .json (a pipeline). */
+/* Data from files, by their kind: .npz, .csv, .npy (x, then y), .json (a pipeline), or a
+ * folder of pictures. */
 typedef struct cli_batches {
     stk_tensor *x[CLI_ARRAYS], *y[CLI_ARRAYS], *weights;
     stk_dataset *dataset;
@@ -33,6 +34,9 @@ typedef struct cli_batches {
 /* want_y: targets must be there. */
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
                          const char *const *paths, bool want_y, cli_batches *out, stk_error *err);
+/* The share that --val-split puts aside, where the data itself must be asked for it: a folder of pictures. Else nothing. */
+stk_status cli_load_aside(const cli_args *args, const stk_model *model, const char *path,
+                          cli_batches *out, stk_error *err);
 void cli_data_release(cli_batches *data);
 
 /* What was asked for, or what fits the data: labels that are whole numbers mean a choice among classes. */

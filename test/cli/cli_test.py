@@ -148,6 +148,28 @@ class Training(Command):
         self.fails(1, "stoker train: d.csv: has no column 'sort'; its last one is 'd'\n", "train", "m.json", "d.csv",
                    "--target", "sort")
 
+    def test_a_folder_of_pictures(self):
+        for kind, colour in (("dark", 20), ("light", 220)):
+            os.makedirs(self.path("pictures/" + kind))
+            for i in range(24):
+                pixels = bytes([(colour + 5 * i + k) % 256 if k % 7 == 0 else colour for k in range(8 * 8 * 3)])
+                head = b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54)
+                head += struct.pack("<IiiHHIIiiII", 40, 8, 8, 1, 24, 0, len(pixels), 2835, 2835, 0, 0)
+                with open(self.path("pictures/%s/%d.bmp" % (kind, i)), "wb") as f:
+                    f.write(head + pixels)
+        self.run_ok("init", "cnn", "--input", "12,12,3", "--classes", "2", "--out", "c.json", "--quiet")
+        out = self.run_ok("train", "c.json", "pictures", "--epochs", "4", "--batch", "8", "--val-split", "0.25",
+                          "--save-weights", "cw")
+        self.assertIn("val_accuracy 1.0000", out.splitlines()[4])
+        self.assertEqual(self.run_ok("predict", "c.json", "pictures", "--weights", "cw", "--classes"),
+                         "0\n" * 24 + "1\n" * 24)
+
+    def test_a_pipeline(self):
+        self.write("p.json", json.dumps({"ops": [{"op": "npz", "file": "d.npz", "arrays": ["x", "y"]}, {"op": "shuffle"},
+                                                 {"op": "batch", "size": 20}]}))
+        out = self.run_ok("train", "m.json", "p.json", "--epochs", "5", "--val", "d.npz", "--optimizer", "adam:lr=0.01")
+        self.assertIn("val_accuracy 1.0000", out.splitlines()[-1])
+
     def test_a_bar_on_a_terminal(self):
         master, slave = pty.openpty()
         child = subprocess.Popen([STOKER, "train", "m.json", "d.npz", "--epochs", "2"], cwd=self.folder, stdout=slave,
@@ -187,8 +209,8 @@ class Mistakes(Command):
                         "d.npz")
         self.fails_like(4, r"^stoker train: cut\.npz: .*\n$", "train", "m.json",
                         self.touch("cut.npz", self.read("d.npz")[:1000]))
-        self.fails(4, t + "m.txt: is no kind of data file this command knows (.npz, .npy, .csv, or .json for a "
-                   "pipeline)\n", "train", "m.json", self.touch("m.txt"))
+        self.fails(4, t + "m.txt: is no kind of data file this command knows (.npz, .npy, .csv, .json for a "
+                   "pipeline, or a folder of pictures)\n", "train", "m.json", self.touch("m.txt"))
         self.fails_like(4, r"^stoker predict: w: says its header has \d+ bytes, .*\n$", "predict", "m.json", "d.npz",
                         "--weights", self.touch("w", b"nothing of the kind"))
 

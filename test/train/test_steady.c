@@ -1,6 +1,8 @@
 /* In steady state a step costs its kernels and nothing else: no allocation, closed books. */
 #include "train/problem.h"
 
+#include "base/trace.h"
+
 #define TEN                                                                                        \
     "Input(shape=(8,))\nDense(12, "                                                                \
     "activation=relu)\nDropout(0.1)\nDense(12)\nBatchNormalization()\n"                            \
@@ -73,6 +75,45 @@ TEST(the_books_are_closed)
     CHECK(times.seconds[STK_SPAN_STEP] > 0 && times.seconds[STK_SPAN_BUILD] > 0 &&
           times.seconds[STK_SPAN_VALIDATE] > 0);
     CHECK(!stk_span_name(STK_SPAN_COUNT));
+    close_problem(&p);
+}
+
+typedef struct spans {
+    int64_t steps, others;
+    double seconds;
+} spans;
+
+static void visit(void *context, const stk_trace_event *e)
+{
+    spans *s = context;
+    if (e->kind != STK_TRACE_SPAN || strncmp(e->name, "train.", 6)) return;
+    s->steps += !strcmp(e->name, "train.step");
+    s->others += strcmp(e->name, "train.step") != 0;
+    s->seconds += (double)e->value * 1e-9;
+}
+
+/* What the trace says and what the counters say is the same. */
+TEST(spans_of_the_trace_add_up_to_the_books)
+{
+    problem p;
+    stk_error err;
+    stk_train_times times;
+    spans s = {0};
+    REQUIRE(open_problem(&p, 320));
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = 3;
+    CHECK_OK(stk_trainer_fit(p.trainer, &p.data, &fit, NULL, &err)); /* compiles */
+    stk_trace_enable(0);
+    CHECK_OK(stk_trainer_fit(p.trainer, &p.data, &fit, NULL, &err));
+    stk_trace_disable();
+    stk_trace_drain(visit, &s, NULL);
+    stk_trainer_times(p.trainer, &times);
+    double counted = 0;
+    for (int i = 0; i < STK_SPAN_COUNT; i++) counted += times.seconds[i];
+    CHECK_MSG(s.steps >= 30 && s.steps < 50, "%" PRId64 " spans of steps for 30 steps", s.steps);
+    CHECK(s.others > 30);
+    CHECK_NEAR(s.seconds, counted, 0.1 * counted + 1e-4);
+    stk_trace_forget();
     close_problem(&p);
 }
 
