@@ -171,6 +171,11 @@ static int rss(const bench_options *o, double *mb)
         .name = row, .unit = "us", .setup = f, .run = bench_feed_run,                              \
         .teardown = bench_feed_teardown                                                            \
     }
+#define INPUT(row, u, f)                                                                           \
+    {                                                                                              \
+        .name = row, .unit = u, .setup = f, .run = bench_data_run, .finish = bench_data_finish,    \
+        .teardown = bench_data_teardown                                                            \
+    }
 static const bench_row rows[] = {
     TRAIN("tiny_step", "us"),
     TRAIN("tiny_step_b32", "us"),
@@ -185,6 +190,8 @@ static const bench_row rows[] = {
     FIT("fit_tiny_step_b32", "us"),
     FIT("fit_mlp_b512", "us"),
     FIT("fit_cnn_step", "ms"),
+    INPUT("data_images", "ms", bench_images_setup),
+    INPUT("data_shuffle", "ns", bench_scalars_setup),
     {.name = "fit_start", .unit = "ms", .value = bench_fit_start},
     {.name = "fit_rss", .unit = "MB", .value = bench_fit_rss},
     FEED("record_pipeline", bench_records_setup),

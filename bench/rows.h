@@ -56,6 +56,13 @@ int bench_write_run(void *state, int64_t files);
 int bench_verify_setup(const bench_options *options, void **state);
 int bench_verify_run(void *state, int64_t passes);
 
+/* rows_data.c: input pipelines; an iteration is one batch. */
+int bench_images_setup(const bench_options *options, void **state);
+int bench_scalars_setup(const bench_options *options, void **state);
+int bench_data_run(void *state, int64_t batches);
+int bench_data_finish(void *state);
+void bench_data_teardown(void *state);
+
 int bench_failed(const char *what, const stk_error *err); /* says it on stderr, returns 1 */
 
 #endif

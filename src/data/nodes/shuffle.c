@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "data/hold.h"
 #include "data/marks.h"
+#include "data/order.h"
 #include "data/run.h"
 
 #include <stdio.h>
@@ -41,8 +42,9 @@ static uint64_t key_of(const stk_dataset *ds, uint64_t epoch)
 static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor **parts,
                       stk_error *err)
 {
-    int64_t there = stk_perm_at(key_of(stage->ds, epoch), stage->ds->cardinality, index);
-    return stk_stage_get(stage->in[0], epoch, there, parts, err);
+    stk_order order = stk_order_init(key_of(stage->ds, epoch), stage->ds->cardinality);
+    stk_order_map(&order, 1, &index, &index);
+    return stk_stage_get(stage->in[0], epoch, index, parts, err);
 }
 
 static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_t *index,
@@ -50,10 +52,10 @@ static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_
 {
     enum { CHUNK = 512 };
     int64_t there[CHUNK];
-    stk_perm perm = stk_perm_init(key_of(stage->ds, epoch), stage->ds->cardinality);
+    stk_order order = stk_order_init(key_of(stage->ds, epoch), stage->ds->cardinality);
     for (int64_t at = 0; at < n; at += CHUNK) {
         int64_t count = stk_min_i64(CHUNK, n - at);
-        for (int64_t i = 0; i < count; i++) there[i] = stk_perm_get(&perm, index[at + i]);
+        stk_order_map(&order, count, index + at, there);
         STK_TRY(stk_stage_rows(stage->in[0], epoch, count, there, slots, row + at, err));
     }
     return STK_OK;
