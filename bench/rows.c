@@ -191,7 +191,7 @@ static const bench_row rows[] = {
     FIT("fit_mlp_b512", "us"),
     FIT("fit_cnn_step", "ms"),
     INPUT("data_images", "ms", bench_images_setup),
-    INPUT("data_shuffle", "ns", bench_scalars_setup),
+    INPUT("data_shuffle", "ms", bench_scalars_setup),
     {.name = "fit_start", .unit = "ms", .value = bench_fit_start},
     {.name = "fit_rss", .unit = "MB", .value = bench_fit_rss},
     FEED("record_pipeline", bench_records_setup),

@@ -56,10 +56,10 @@ int bench_write_run(void *state, int64_t files);
 int bench_verify_setup(const bench_options *options, void **state);
 int bench_verify_run(void *state, int64_t passes);
 
-/* rows_data.c: input pipelines; an iteration is one batch. */
+/* rows_data.c: input pipelines; an iteration is many batches. */
 int bench_images_setup(const bench_options *options, void **state);
 int bench_scalars_setup(const bench_options *options, void **state);
-int bench_data_run(void *state, int64_t batches);
+int bench_data_run(void *state, int64_t iterations);
 int bench_data_finish(void *state);
 void bench_data_teardown(void *state);
 

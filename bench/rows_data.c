@@ -11,11 +11,13 @@
 #include <string.h>
 
 enum { IMAGES = 1000, SIDE = 256, PIXELS = SIDE * SIDE * 3, SCALARS = 10000000, BATCH = 32 };
+enum { IMAGE_STEP = 100, SCALAR_STEP = 10000 }; /* batches per iteration: more than is read ahead */
 
 typedef struct input_row {
     stk_dataset *ds;
     stk_stream *stream;
     stk_tensor *source;
+    int64_t step;
 } input_row;
 
 static int add_step(stk_dataset **ds, stk_pixel_step step, stk_error *err)
@@ -48,9 +50,10 @@ static int next_batch(input_row *r, stk_tensor **batch)
     return end;
 }
 
-int bench_data_run(void *state, int64_t batches)
+int bench_data_run(void *state, int64_t iterations)
 {
-    for (int64_t i = 0; i < batches; i++) {
+    int64_t step = ((input_row *)state)->step;
+    for (int64_t i = 0; i < iterations * step; i++) {
         stk_tensor *batch = NULL;
         if (next_batch(state, &batch)) return 1;
         stk_tensor_release(batch);
@@ -110,6 +113,7 @@ int bench_images_setup(const bench_options *o, void **state)
     stk_error err;
     input_row *r = calloc(1, sizeof *r);
     *state = r;
+    if (r) r->step = IMAGE_STEP;
     if (!r || stk_tensor_new(STK_U8, 4, (int64_t[]){IMAGES, SIDE, SIDE, 3}, &r->source, &err))
         return bench_failed("images", &err);
     uint32_t bits = 1;
@@ -162,6 +166,7 @@ int bench_scalars_setup(const bench_options *o, void **state)
     stk_error err;
     input_row *r = calloc(1, sizeof *r);
     *state = r;
+    if (r) r->step = SCALAR_STEP;
     if (!r || stk_tensor_new(STK_F32, 1, (int64_t[]){SCALARS}, &r->source, &err))
         return bench_failed("scalars", &err);
     for (int64_t i = 0; i < SCALARS; i++) ((float *)r->source->data)[i] = (float)i;

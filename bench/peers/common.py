@@ -48,7 +48,7 @@ JOBS = {
     "cnn_step": Job("cnn", (64, 64, 3), 32, 8, "ce", 1e-4),
 }
 UNITS = {"tiny_step": "us", "tiny_step_b32": "us", "mlp_b512": "us", "cnn_step": "ms",
-         "eager_add": "ns", "eager_matmul": "ns", "build_time": "ms", "rss": "MB",
+         "data_images": "ms", "data_shuffle": "ms", "eager_add": "ns", "eager_matmul": "ns", "build_time": "ms", "rss": "MB",
          "fit_tiny_step": "us", "fit_tiny_step_b32": "us", "fit_mlp_b512": "us",
          "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB",
          "record_pipeline": "us", "photo_folder": "us", "photo_folder_scaled": "us", "csv_table": "ms",
@@ -75,6 +75,45 @@ def make_data(job):
         other = (first + rng.integers(1, 10, first.shape)) % 10
         y = np.concatenate([first, other]).astype(np.int32)
     return np.concatenate([x, x]).reshape(shape), y
+
+
+IMAGES, SIDE, SCALARS, INPUT_BATCH = 1000, 256, 10_000_000, 32
+IMAGE_STEP, SCALAR_STEP = 100, 10_000  # batches per iteration
+
+
+def make_images():
+    """The pixels of bench/rows_data.c are another generator's; what counts is their number and type."""
+    return np.random.default_rng(3).integers(0, 256, (IMAGES, SIDE, SIDE, 3), dtype=np.uint8)
+
+
+def check_images(batch, images):
+    """Each is an original / 255 plus one number within +-0.1, as it was or mirrored (channels last)."""
+    batch = np.asarray(batch)
+    assert batch.shape == (INPUT_BATCH, SIDE, SIDE, 3) and batch.dtype == np.float32, batch.shape
+    clean = images[:INPUT_BATCH].astype(np.float32) / 255
+    for x, original in zip(batch, clean):
+        rests = [x - original, x - original[:, ::-1]]
+        rest = min(rests, key=lambda r: float(np.ptp(r)))
+        assert np.ptp(rest) < 1e-4 and abs(rest.mean()) < 0.1001, "not the same work"
+
+
+def check_shuffled(batch):
+    batch = np.asarray(batch)
+    assert batch.shape == (INPUT_BATCH,) and batch.dtype == np.float32
+    assert len(set(batch.tolist())) == INPUT_BATCH and np.any(np.diff(batch) < 0), "not shuffled"
+
+
+def batches(make_iterator, check, step):
+    """A way that hands out batches: the first is checked; an iteration takes `step`, more than anybody reads ahead."""
+    iterator = make_iterator()
+    check(next(iterator))
+
+    def run(count):
+        for _ in range(count * step):
+            next(iterator)
+        return count
+
+    return Timed(run)
 
 
 def glorot(rng, *shape):

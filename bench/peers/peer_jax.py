@@ -131,5 +131,34 @@ ROWS["eager_matmul"] = [
     common.Way("jax", "operator", lambda: eager(lambda a, b: a @ b)),
     common.Way("jax", "jit", lambda: eager(jax.jit(lambda a, b: a @ b)))]
 
+def input_images():
+    """grain is JAX's own input library; its threads, as its workers cost more on two processors."""
+    import grain
+    import numpy as np
+    images = common.make_images()
+
+    class Augment(grain.transforms.RandomMap):
+        def random_map(self, image, rng):
+            image = image.astype(np.float32) / np.float32(255) + np.float32(rng.uniform(-0.1, 0.1))
+            return image[:, ::-1] if rng.random() < 0.5 else image
+
+    data = grain.MapDataset.source(images).seed(1).repeat().random_map(Augment())
+    data = data.batch(common.INPUT_BATCH)
+    return common.batches(lambda: iter(data.to_iter_dataset()),
+                          lambda batch: common.check_images(batch, images),
+                          common.IMAGE_STEP)
+
+
+def input_shuffle():
+    import grain
+    import numpy as np
+    data = grain.MapDataset.source(np.arange(common.SCALARS, dtype=np.float32))
+    data = data.shuffle(seed=1).repeat().batch(common.INPUT_BATCH)
+    return common.batches(lambda: iter(data.to_iter_dataset()), common.check_shuffled, common.SCALAR_STEP)
+
+
+ROWS["data_images"] = [common.Way("jax", "grain", input_images)]
+ROWS["data_shuffle"] = [common.Way("jax", "grain", input_shuffle)]
+
 if __name__ == "__main__":
     common.Peer(ROWS, {"build_time": build_time, "rss": rss}).main({"jax": jax.__version__})

@@ -114,5 +114,47 @@ ROWS["eager_add"] = [common.Way("torch", "operator", lambda: eager(lambda a, b: 
 ROWS["eager_matmul"] = [common.Way("torch", "operator", lambda: eager(lambda a, b: a @ b)),
                         common.Way("torch", "function", lambda: eager(torch.mm))]
 
+class Images(torch.utils.data.Dataset):
+    def __init__(self, images):
+        self.images = torch.from_numpy(images)
+
+    def __len__(self):
+        return 1 << 40  # repeated without end
+
+    def __getitem__(self, index):
+        image = self.images[index % len(self.images)].to(torch.float32) / 255
+        image = image + torch.empty(()).uniform_(-0.1, 0.1)
+        return image.flip(1) if torch.rand(()) < 0.5 else image
+
+
+class InOrder(torch.utils.data.Sampler):
+    def __iter__(self):
+        return iter(range(1 << 40))
+
+
+def input_images():
+    images = common.make_images()
+    loader = torch.utils.data.DataLoader(Images(images), batch_size=common.INPUT_BATCH,
+                                         sampler=InOrder(), num_workers=2)
+    return common.batches(lambda: iter(loader), lambda batch: common.check_images(batch, images),
+                          common.IMAGE_STEP)
+
+
+def input_shuffle():
+    """No worker processes: for scalars they only cost. Repeated by starting again."""
+    data = torch.utils.data.TensorDataset(torch.arange(common.SCALARS, dtype=torch.float32))
+    loader = torch.utils.data.DataLoader(data, batch_size=common.INPUT_BATCH, shuffle=True)
+
+    def forever():
+        while True:
+            for (batch,) in loader:
+                yield batch
+
+    return common.batches(forever, common.check_shuffled, common.SCALAR_STEP)
+
+
+ROWS["data_images"] = [common.Way("torch", "DataLoader", input_images)]
+ROWS["data_shuffle"] = [common.Way("torch", "DataLoader", input_shuffle)]
+
 if __name__ == "__main__":
     common.Peer(ROWS, {"build_time": build_time, "rss": rss}).main({"torch": torch.__version__})

@@ -47,6 +47,7 @@
 #include "image.h"
 #include "recurrent.h"
 #include "eager.h"
+#include "map_program.h"
 #include "layers.h"
 #include "optim.h"
 #include "metrics.h"

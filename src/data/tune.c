@@ -137,7 +137,8 @@ static void add_stage(const stk_stage *stage, sums *s)
     s->cpu += __atomic_load_n(&stage->count.working_cpu, __ATOMIC_RELAXED);
     s->sampled += __atomic_load_n(&stage->count.working_sampled, __ATOMIC_RELAXED);
     int64_t bytes = __atomic_load_n(&stage->element_bytes, __ATOMIC_RELAXED);
-    if (stage->count.working && bytes > s->bytes) s->bytes = bytes;
+    bool works = __atomic_load_n(&stage->count.working, __ATOMIC_RELAXED) != 0;
+    if (works && bytes > s->bytes) s->bytes = bytes;
     for (int32_t i = 0; i < stage->nin; i++) add_stage(stage->in[i], s);
 }
 

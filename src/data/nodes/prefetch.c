@@ -145,7 +145,7 @@ static void grow(stk_iter *it)
 {
     line *own = it->own;
     const prefetch *c = it->stage->ds->config;
-    int64_t bytes = stk_max_i64(1, it->stage->element_bytes);
+    int64_t bytes = stk_max_i64(1, __atomic_load_n(&it->stage->element_bytes, __ATOMIC_RELAXED));
     bool fits = own->capacity * 2 <= MOST &&
                 own->capacity * 2 * bytes <= it->stage->run->options.ram_budget / 4;
     if (c->elements == STK_AUTOTUNE && own->was_full && fits) own->capacity *= 2;
@@ -170,7 +170,7 @@ static void note_size(stk_iter *it, stk_tensor *const *parts)
 {
     int64_t bytes = 0;
     for (int32_t i = 0; i < it->stage->ds->schema->n; i++) bytes += stk_tensor_bytes(parts[i]);
-    it->stage->element_bytes = bytes;
+    __atomic_store_n(&it->stage->element_bytes, bytes, __ATOMIC_RELAXED);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 
