@@ -73,6 +73,37 @@ STK_API stk_sym stk_m_call_with(stk_model *m, stk_layer layer, int32_t n, const 
 STK_API stk_sym stk_m_apply(stk_model *m, const char *layer, int32_t n, const stk_sym *x);
 STK_API void stk_m_output(stk_model *m, stk_sym y); /* outputs are numbered in this order */
 
+/* ---- layers of your own: a function that adds graph ----------------------------------------------------------------
+ *     static void scale(stk_custom_call *c, void *context)
+ *     {
+ *         stk_graph *g = stk_custom_graph(c);
+ *         stk_val by = stk_custom_weight(c, "factor", 0, NULL, "ones", true);
+ *         stk_custom_output(c, 0, stk_g_mul(g, stk_custom_input(c, 0), by));
+ *     }
+ *     ... stk_model_add_custom(m, &(stk_custom){.class_name = "Scale", .build = scale});
+ *
+ * The function is called wherever the layer is, and beforehand on trial graphs to find out shapes; it must do the same each
+ * time. stk_g_host puts any C function into the graph, when there are no operations for it. Such a layer can be
+ * written as JSON but not read: nobody knows its function. */
+typedef struct stk_custom_call stk_custom_call;
+typedef struct stk_custom {
+    const char *class_name; /* copied; automatic names come from it: "Scale" -> scale, scale_1 */
+    void (*build)(stk_custom_call *c, void *context);
+    void *context;                  /* must live as long as the model */
+    int32_t min_inputs, max_inputs; /* 0, 0: one; max -1: any number */
+    bool keeps_mask;                /* the mask of the first input is that of the outputs */
+} stk_custom;
+STK_API stk_layer stk_model_add_custom(stk_model *m, const stk_custom *custom);
+STK_API stk_layer stk_m_custom(stk_model *m, const stk_custom *custom); /* for stk_m_call */
+STK_API stk_graph *stk_custom_graph(stk_custom_call *c);
+STK_API bool stk_custom_training(const stk_custom_call *c);
+STK_API int32_t stk_custom_input_count(const stk_custom_call *c);
+STK_API stk_val stk_custom_input(const stk_custom_call *c, int32_t i); /* 0 when there is none */
+/* A weight of the layer in its compute dtype. initializer as in "he_normal"; NULL: zeros. */
+STK_API stk_val stk_custom_weight(stk_custom_call *c, const char *name, int32_t rank,
+                                  const int64_t *shape, const char *initializer, bool trainable);
+STK_API void stk_custom_output(stk_custom_call *c, int32_t i, stk_val y);
+
 /* ---- building ----------------------------------------------------------------------------------------------------- */
 typedef struct stk_spec {
     const char *name;

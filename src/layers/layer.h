@@ -109,6 +109,8 @@ typedef struct stk_weight_wish {
  * weights; later ones find it again and must agree on the shape. */
 stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
                      const stk_weight_wish *wish);
+/* "he_normal", "constant(value=2)" as an object. NULL for NULL, after a mistake, and when weights are declared already. */
+const stk_object *stk_c_initializer(stk_layer_call *c, const char *text);
 /* The variable behind it, to be assigned to (moving averages); only while training. */
 void stk_c_update(stk_layer_call *c, const char *name, stk_val value);
 

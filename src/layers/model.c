@@ -269,7 +269,7 @@ stk_status stk_model_append(stk_model *m, stk_layer number, stk_error *err)
     return stk_model_add_output(m, y, err);
 }
 
-static bool may_append(stk_model *m)
+bool stk_model_may_append(stk_model *m)
 {
     if (!may_build(m)) return false;
     if (m->kind == STK_MODEL_FUNCTIONAL)
@@ -284,7 +284,7 @@ static bool may_append(stk_model *m)
 stk_layer stk_model_add(stk_model *m, const char *layer)
 {
     stk_layer number = 0;
-    if (!may_append(m)) return 0;
+    if (!stk_model_may_append(m)) return 0;
     if (make_layer(m, layer, &number, &m->error) != STK_OK) return 0;
     return stk_model_append(m, number, &m->error) == STK_OK ? number : 0;
 }
@@ -292,14 +292,14 @@ stk_layer stk_model_add(stk_model *m, const char *layer)
 stk_layer stk_model_add_model(stk_model *m, stk_model *inner)
 {
     stk_layer number = 0;
-    if (!may_append(m)) return 0;
+    if (!stk_model_may_append(m)) return 0;
     if (stk_model_nest(m, inner, NULL, &number, &m->error) != STK_OK) return 0;
     return stk_model_append(m, number, &m->error) == STK_OK ? number : 0;
 }
 
 /* ---- functional ---------------------------------------------------------------------------------------------------------- */
 
-static bool may_connect(stk_model *m)
+bool stk_model_may_connect(stk_model *m)
 {
     if (!may_build(m)) return false;
     if (m->kind == STK_MODEL_SEQUENTIAL)
@@ -312,14 +312,14 @@ static bool may_connect(stk_model *m)
 stk_layer stk_m_layer(stk_model *m, const char *layer)
 {
     stk_layer number = 0;
-    if (!may_connect(m)) return 0;
+    if (!stk_model_may_connect(m)) return 0;
     return make_layer(m, layer, &number, &m->error) == STK_OK ? number : 0;
 }
 
 stk_layer stk_m_model(stk_model *m, stk_model *inner)
 {
     stk_layer number = 0;
-    if (!may_connect(m)) return 0;
+    if (!stk_model_may_connect(m)) return 0;
     return stk_model_nest(m, inner, NULL, &number, &m->error) == STK_OK ? number : 0;
 }
 
@@ -350,7 +350,7 @@ stk_sym stk_m_call_with(stk_model *m, stk_layer layer, int32_t n, const stk_sym 
                         const char *arguments)
 {
     stk_sym y = 0;
-    if (!may_connect(m)) return 0;
+    if (!stk_model_may_connect(m)) return 0;
     if (layer <= 0 || layer > m->nlayers || n < 0 || n > STK_LAYER_INPUTS || (n && !x)) {
         stk_fail(&m->error, STK_ERR_ARGUMENT,
                  "model '%s': there is no layer %d to call on %d inputs", stk_model_name(m), layer,
@@ -375,5 +375,5 @@ stk_sym stk_m_apply(stk_model *m, const char *layer, int32_t n, const stk_sym *x
 
 void stk_m_output(stk_model *m, stk_sym y)
 {
-    if (may_connect(m)) (void)!stk_model_add_output(m, y, &m->error);
+    if (stk_model_may_connect(m)) (void)!stk_model_add_output(m, y, &m->error);
 }

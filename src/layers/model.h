@@ -88,6 +88,9 @@ stk_status stk_model_enter(stk_model *m, stk_layer_state *layer, stk_layer *out,
 stk_status stk_model_enter_call(stk_model *m, const stk_mcall *call, stk_sym *out, stk_error *err);
 stk_status stk_model_nest(stk_model *m, stk_model *inner, const char *name, stk_layer *out,
                           stk_error *err);
+/* May a layer be added this way now? No, with a mistake, in a model of the other kind and in a built one. */
+bool stk_model_may_append(stk_model *m);
+bool stk_model_may_connect(stk_model *m);
 stk_status stk_model_append(stk_model *m, stk_layer layer, stk_error *err); /* sequential */
 stk_status stk_model_add_output(stk_model *m, stk_sym y, stk_error *err);
 stk_status stk_model_order(stk_model *m, stk_error *err); /* order.c */

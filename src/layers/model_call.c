@@ -145,6 +145,30 @@ stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const in
     return *cast;
 }
 
+const stk_object *stk_c_initializer(stk_layer_call *c, const char *text)
+{
+    typedef struct wish {
+        const stk_object *initializer;
+    } wish;
+    static const stk_field rows[] = {STK_FIELD(wish, initializer, INITIALIZER, "None")};
+    static const stk_fields fields = STK_FIELDS(wish, rows);
+    stk_model *m = c->frame->declare;
+    stk_json_document *document = NULL;
+    wish out = {0};
+    if (!text || !m || !stk_graph_ok(c->g)) return NULL;
+    stk_reader r = {.model = m, .arena = &m->arena, .where = "a weight", .err = &c->g->error};
+    stk_json member = {.kind = STK_JSON_STRING, .text = text, .count = (int64_t)strlen(text)};
+    if (strchr(text, '(')) {
+        if (stk_options_parse(text, false, &document, r.err) != STK_OK) return NULL;
+        if (stk_model_keep(m, document, r.err) != STK_OK) return NULL;
+        member = *stk_json_root(document);
+    }
+    member.name = "initializer";
+    member.name_size = (int64_t)strlen(member.name);
+    stk_json object = {.kind = STK_JSON_OBJECT, .count = 1, .items = &member};
+    return stk_config_read(&r, &fields, &object, NULL, &out) == STK_OK ? out.initializer : NULL;
+}
+
 void stk_c_update(stk_layer_call *c, const char *name, stk_val value)
 {
     char full[PATH];
