@@ -41,6 +41,8 @@
 #include "csv.h"
 #include "picture.h"
 #include "records.h"
+#include "pixels.h"
+#include "sources.h"
 #include "device.h"
 #include "graph.h"
 #include "nn.h"
