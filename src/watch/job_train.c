@@ -28,7 +28,7 @@ typedef struct train_lane {
 
 static stk_status first_rows(stk_tensor *from, int64_t rows, stk_tensor **out, stk_error *err)
 {
-    int64_t start[STK_MAX_RANK] = {0}, size[STK_MAX_RANK];
+    int64_t start[STK_MAX_RANK] = {0}, size[STK_MAX_RANK] = {0};
     for (int32_t i = 0; i < from->rank; i++) size[i] = from->shape[i];
     if (rows < size[0]) size[0] = rows;
     return stk_tensor_slice(from, start, size, out, err);
