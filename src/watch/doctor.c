@@ -46,7 +46,8 @@ static stk_status look(doctor *d, stk_error *err)
     int64_t steps = 0, chunk = 8;
     while (status == STK_OK) {
         double took = stk_seconds_now() - start;
-        if ((took >= least && steps >= 24) || took >= most || steps >= 20000) break;
+        bool enough = (took >= least && steps >= 24) || took >= most || steps >= 20000;
+        if (enough && steps > 0) break; /* opening alone may take long */
         status = d->job->run(d->job->context, d->base.lane, chunk, err);
         steps += chunk;
         if (took < least / 8) chunk *= 2;
