@@ -156,7 +156,7 @@ stk_status stk_record_drain(stk_recording *rec, stk_error *err)
 {
     stk_trace_drain(take, rec, &rec->lost);
     if (rec->no_memory) return stk_fail_memory(err, "a recording", (size_t)rec->n);
-    qsort(rec->all, (size_t)rec->n, sizeof *rec->all, by_thread_and_start);
+    if (rec->n) qsort(rec->all, (size_t)rec->n, sizeof *rec->all, by_thread_and_start);
     give_roles(rec);
     mark_kernels(rec);
     return STK_OK;
