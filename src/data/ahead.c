@@ -135,9 +135,10 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
             STK_TRY(start_job(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        own->job = stk_ring_oldest(own->ring);
+        stk_job *oldest = stk_ring_oldest(own->ring);
+        own->job = oldest;
         own->at = 0;
-        if (((piece *)own->job->data)->count == 0) next_job(it);
+        if (((piece *)oldest->data)->count == 0) next_job(it);
     }
     piece *p = (piece *)own->job->data;
     if (own->at == p->made) return hand_failure(it, err);

@@ -52,7 +52,7 @@ stk_dataset *stk_data_range(int64_t start, int64_t stop, int64_t step, stk_error
     if (!ds) return NULL;
     *(range *)ds->config = (range){start, stop, step};
     bool empty = step > 0 ? span <= 0 : span >= 0;
-    ds->cardinality = empty ? 0 : step > 0 ? (span - 1) / step + 1 : (span + 1) / step + 1;
+    ds->cardinality = empty ? 0 : (span - (step > 0 ? 1 : -1)) / step + 1;
     ds->random = true;
     stk_schema *schema = NULL;
     stk_status status = stk_schema_new(1, &(stk_field){.dtype = STK_I64}, NULL, &schema, err);

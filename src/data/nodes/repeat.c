@@ -22,7 +22,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 {
     stk_stage *in = stage->in[0];
     int64_t n = in->ds->cardinality;
-    if (n < 0) return stk_stage_get(in, epoch, index, parts, err);
+    if (n <= 0) return stk_stage_get(in, epoch, index, parts, err);
     return stk_stage_get(in, stk_epoch_of_pass(epoch, index / n), index % n, parts, err);
 }
 
@@ -32,7 +32,7 @@ static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t count, const in
     enum { CHUNK = 512 };
     stk_stage *in = stage->in[0];
     int64_t n = in->ds->cardinality, there[CHUNK];
-    if (n < 0) return stk_stage_rows(in, epoch, count, index, slots, row, err);
+    if (n <= 0) return stk_stage_rows(in, epoch, count, index, slots, row, err);
     for (int64_t at = 0; at < count;) {
         int64_t pass = index[at] / n, base = pass * n, k = 0;
         while (k < CHUNK && at + k < count && index[at + k] >= base && index[at + k] < base + n) {
@@ -50,7 +50,7 @@ static stk_status slice(stk_stage *stage, uint64_t epoch, int64_t first, int64_t
 {
     stk_stage *in = stage->in[0];
     int64_t n = in->ds->cardinality;
-    if (n < 0) return stk_stage_slice(in, epoch, first, count, parts, err);
+    if (n <= 0) return stk_stage_slice(in, epoch, first, count, parts, err);
     if (first / n != (first + count - 1) / n) return STK_OK;
     return stk_stage_slice(in, stk_epoch_of_pass(epoch, first / n), first % n, count, parts, err);
 }
