@@ -86,16 +86,27 @@ static void stretch_turns(doctor *d)
         d->p.options.slice_ms = fmax(d->p.options.slice_ms, fmin(ms, MOST_MS));
 }
 
-/* The job against itself: what a comparison can tell at best. */
+/* The job against its twin: what a comparison can tell at best. */
+static stk_status take_turns(doctor *d, stk_lane *twin, double *turns, int pairs, stk_error *err)
+{
+    for (int i = 0; i < pairs; i++) {
+        STK_TRY(stk_lane_turn(&d->p, i % 2 ? twin : &d->base, &turns[2 * i + i % 2], err));
+        STK_TRY(stk_lane_turn(&d->p, i % 2 ? &d->base : twin, &turns[2 * i + (i + 1) % 2], err));
+    }
+    return STK_OK;
+}
+
 static stk_status measure_noise(doctor *d, stk_error *err)
 {
     enum { PAIRS = 8 };
     double log_ratio[PAIRS], turns[2 * PAIRS];
-    for (int i = 0; i < PAIRS; i++) {
-        STK_TRY(stk_lane_turn(&d->p, &d->base, &turns[2 * i], err));
-        STK_TRY(stk_lane_turn(&d->p, &d->base, &turns[2 * i + 1], err));
-        log_ratio[i] = log(turns[2 * i] / turns[2 * i + 1]);
-    }
+    stk_lane twin = {0};
+    stk_job_settings as_is = stk_job_settings_defaults();
+    stk_status status = stk_lane_open(&d->p, &as_is, &twin, err);
+    if (status == STK_OK) status = take_turns(d, &twin, turns, PAIRS, err);
+    stk_lane_close(&d->p, &twin);
+    STK_TRY(status);
+    for (int i = 0; i < PAIRS; i++) log_ratio[i] = log(turns[2 * i] / turns[2 * i + 1]);
     stk_gain same = stk_gain_of(log_ratio, PAIRS);
     d->r->noise = fmax(fabs(log(same.low)), fabs(log(same.high)));
     stk_sort_doubles(turns, 2 * PAIRS);

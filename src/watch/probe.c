@@ -46,6 +46,7 @@ stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, 
     for (size_t i = 0; i < sizeof PERIODIC / sizeof *PERIODIC; i++)
         out->period = stk_max_i64(out->period, setting(p->job, settings, PERIODIC[i]));
     out->period = stk_min_i64(out->period, 1000);
+    out->least = ahead > 1 ? stk_min_i64(4 * ahead, 128) : 1;
     return p->job->open(p->job->context, settings, &out->lane, err);
 }
 
@@ -68,7 +69,8 @@ static stk_status fit_turn(const stk_prober *p, stk_lane *lane, stk_error *err)
         bool too_few = n < 16 * lane->period && took < 2 * wanted; /* bursts would mislead */
         if ((took < wanted / 4 || too_few) && n < MOST && took < 0.1) continue;
         lane->steps = (int64_t)ceil(wanted / fmax(lane->step_seconds, 1e-9));
-        lane->steps = stk_round_up(stk_min_i64(stk_max_i64(lane->steps, 1), MOST), lane->period);
+        lane->steps =
+            stk_round_up(stk_min_i64(stk_max_i64(lane->steps, lane->least), MOST), lane->period);
         return STK_OK;
     }
 }

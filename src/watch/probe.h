@@ -11,6 +11,7 @@ typedef struct stk_lane {
     int64_t warm;  /* steps before a turn is timed: buffers come to their usual level */
     int64_t
         period; /* turns are whole periods: what happens every so many steps counts with its share */
+    int64_t least;       /* steps of a turn at least: workers deliver in bursts */
     int64_t steps;       /* of one turn; 0 until the first one */
     double step_seconds; /* of the last turn */
 } stk_lane;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SURE = 1.05, LARGE_SHARE = 0.15, NOISE_LIMIT = 0.10;
+static const double SURE = 1.05, SMALL_SHARE = 0.03, LARGE_SHARE = 0.15, NOISE_LIMIT = 0.10,
+                    LARGE_BATCH_GAIN = 1.25;
 
 static const struct {
     const char *verdict, *symptom, *advice;
@@ -33,6 +34,7 @@ static double above_one(stk_gain g) { return g.best > 0 ? g.low : 0; }
 /* What the cause costs at least, as a ratio: by its probe, else by its share of the books. */
 static double price(double probed, double part)
 {
+    if (part < SMALL_SHARE) return 0; /* what takes no time costs none, whatever a probe met */
     if (probed > 0) return probed;
     return part >= LARGE_SHARE && part < 1 ? 1 / (1 - part) : 0;
 }
@@ -183,7 +185,7 @@ static bool has_tiny_ops(const court *c)
 }
 static bool is_overhead(const court *c)
 {
-    return above_one(c->f->batch_gain) > 1.25 || has_tiny_ops(c);
+    return above_one(c->f->batch_gain) > LARGE_BATCH_GAIN || has_tiny_ops(c);
 }
 static void say_overhead(court *c)
 {
@@ -206,7 +208,22 @@ static void say_overhead(court *c)
     }
 }
 
-static bool is_noisy(const court *c) { return c->r->noise > NOISE_LIMIT; }
+/* An interval so wide that it holds "nothing" and "a lot": what it would decide stays open. */
+static bool undecided(stk_gain g, double threshold)
+{
+    return g.best > 0 && g.low < threshold && g.high > 1.1 * threshold && g.high > 1.25 * g.low;
+}
+
+static bool is_noisy(const court *c)
+{
+    static const stk_knob asked_for[] = {STK_KNOB_FREE_INPUT,     STK_KNOB_READ_EVERY,
+                                         STK_KNOB_FREE_CALLBACKS, STK_KNOB_FREE_HOST,
+                                         STK_KNOB_NATIVE_INPUT,   STK_KNOB_ELECTED};
+    bool open = undecided(c->f->batch_gain, LARGE_BATCH_GAIN);
+    for (size_t i = 0; i < sizeof asked_for / sizeof *asked_for; i++)
+        open |= undecided(c->f->gain[asked_for[i]], SURE);
+    return c->r->noise > NOISE_LIMIT || open;
+}
 static void say_noisy(court *c)
 {
     stk_text_put(&c->evidence,

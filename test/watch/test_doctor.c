@@ -249,7 +249,8 @@ static bool by_sleeping(const plant *p)
     return slept >= 1 && p->spin_ms == 0 && p->net == NET_MLP && p->in == 64;
 }
 
-/* A wrong verdict counts when it comes twice: once may be another program's doing. */
+/* A wrong verdict counts when every try gives one: once may be another program's doing. STK_DOCTOR_ONLY=text picks
+ * cases by name. */
 TEST(planted_faults_are_named_and_cured)
 {
     int right = 0, open = 0, runs = 0;
@@ -258,12 +259,14 @@ TEST(planted_faults_are_named_and_cured)
         for (size_t i = 0; i < TRUTHS; i++) {
             const truth *t = &truths[i];
             if (INSTRUMENTED && !by_sleeping(&t->plant)) continue;
+            if (getenv("STK_DOCTOR_ONLY") && !strstr(t->plant.name, getenv("STK_DOCTOR_ONLY")))
+                continue;
             char why[1024] = "the machine was too noisy for too long";
             int wrong = 0;
             outcome result = TOO_NOISY;
             double start = (double)stk_now_ns() * 1e-9;
             bool patient = repeats() > 1 || start - begun < PATIENCE[0];
-            for (int attempt = 0; attempt < TRIES && result != RIGHT && wrong < 2; attempt++) {
+            for (int attempt = 0; attempt < TRIES && result != RIGHT && wrong < TRIES; attempt++) {
                 if (attempt && !patient && !wrong) break;
                 if (repeats() == 1 && start - begun > PATIENCE[1]) break;
                 result = judge(t, why, sizeof why);
