@@ -1,15 +1,28 @@
 /* map_program.h - graphs as functions of the input pipeline.
  *
- *     static const stk_field field = {NULL, STK_F32, 0, {0}};
- *     static const stk_schema schema = {1, &field, "0"};
- *     const char *x = "x", *y = "y";
- *     extern void build(stk_graph *g, const stk_val *in, void *context); // stk_g_output(g, "y", ...)
- *     stk_error err;
- *     stk_map_fn fn;
- *     stk_dataset *ds = stk_data_range(0, 100, 1, &err);
- *     if (stk_map_program("scale", 1, &x, &y, &schema, build, NULL, NULL, &fn, &err) == STK_OK)
- *         ds = stk_data_map(ds, &fn, NULL, &err);
- *     stk_dataset_release(ds);
+ *     #include "stoker/stoker.h"
+ *     #include <stdio.h>
+ *
+ *     static void halve(stk_graph *g, const stk_val *in, void *context)
+ *     {
+ *         (void)context;
+ *         stk_val x = stk_g_cast(g, in[0], STK_F32);
+ *         stk_g_output(g, "y", stk_g_mul(g, x, stk_g_scalar(g, STK_F32, 0.5)));
+ *     }
+ *     int main(void)
+ *     {
+ *         const stk_field field = {NULL, STK_F32, 0, {0}};
+ *         const stk_schema schema = {1, &field, "0"}; // what comes out
+ *         const char *x = "x", *y = "y";
+ *         stk_error err;
+ *         stk_map_fn fn;
+ *         stk_dataset *ds = stk_data_range(0, 100, 1, &err);
+ *         if (stk_map_program("halve", 1, &x, &y, &schema, halve, NULL, NULL, &fn, &err) == STK_OK)
+ *             ds = stk_data_map(ds, &fn, NULL, &err);
+ *         if (!ds) puts(err.message);
+ *         stk_dataset_release(ds);
+ *         return 0;
+ *     }
  *
  * Each worker of the pipeline runs a program of its own, on one thread. */
 #ifndef STOKER_MAP_PROGRAM_H
