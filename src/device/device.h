@@ -37,8 +37,6 @@ struct stk_launch {
     int64_t units;      /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
     int64_t
         scale; /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
-    int64_t
-        columns; /* 0; or units are columns of arrays whose rows have this many (impl->columns) */
     int32_t parts;
     int32_t threads; /* how many threads pay off here */
     int32_t locals;
@@ -72,10 +70,6 @@ struct stk_impl {
     /* (optional) bit i: unit u touches only the u-th share of arg i. Such args can pass from launch to launch
      * inside one parallel region, while they are still in cache. Default: none. */
     uint32_t (*aligned)(const void *params);
-    /* (optional) The problem cut by columns instead: bit i says that arg i has rows of `width` elements and column u
-     * touches only column u of it. run() then gets columns as bounds, and launch->columns is the width. No bit of
-     * the results may depend on the cut. Default: 0, cannot be cut that way. */
-    uint32_t (*columns)(const void *params, int64_t width);
     int64_t (*scratch)(const void *params, int32_t parts);     /* (optional) bytes; default: 0 */
     stk_status (*prepare)(stk_launch *launch, stk_error *err); /* (optional) fills state */
     void (*discard)(stk_launch *launch);                       /* (optional) frees state */

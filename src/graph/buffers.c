@@ -335,9 +335,10 @@ static void keep_local(stk_plan *p, int64_t first, int64_t last)
 static void find_locals(stk_plan *p)
 {
     for (int64_t first = 0, next; first < p->ntasks; first = next) {
-        for (next = first + 1; next < p->ntasks && p->tasks[next].follows;) next++;
-        if (next - first > 1 && p->tasks[first].parts > 1 && !p->tasks[first].columns)
-            keep_local(p, first, next - 1);
+        for (next = first + 1; next < p->ntasks && p->tasks[next].follows &&
+                               p->tasks[next].units == p->tasks[first].units;)
+            next++;
+        if (next - first > 1 && p->tasks[first].parts > 1) keep_local(p, first, next - 1);
     }
 }
 

@@ -259,7 +259,7 @@ static bool used_elsewhere(const stk_plan *p, const stk_task *t, stk_val v)
 /* Large updates stay on their own: they run behind their gradient, while it is in cache. */
 static bool only_updates(const stk_plan *p, const stk_task *t)
 {
-    enum { LARGE = 4096 }; /* elements */
+    enum { LARGE = 1024 }; /* elements: worth a launch of its own, right behind its gradient */
     const stk_chain *c = t->params;
     if (t->dead || t->kernel != STK_K_CHAIN || c->segments != 1 || t->count >= LARGE) return false;
     for (int32_t i = 0; i < c->inputs; i++)

@@ -36,6 +36,7 @@ static stk_status run_passes(const stk_graph *g, bool no_fuse, stk_graph **out, 
     static const pass passes[] = {{"widen", stk_pass_widen},
                                   {"simplify", stk_pass_simplify},
                                   {"simplify-again", stk_pass_simplify},
+                                  {"owners", stk_pass_owners},
                                   {"contract", stk_pass_contract},
                                   {"sweep", stk_pass_simplify}};
     size_t count = no_fuse ? 3 : sizeof passes / sizeof *passes;

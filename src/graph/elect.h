@@ -20,12 +20,16 @@ bool stk_elect_is_forced(stk_kernel kernel);
 /* Fills follows, scale, group of every task. */
 void stk_plan_groups(stk_plan *p, const stk_election *e);
 
-/* columns.c: a group cut by columns from task `head` on; its end, or head when there is none. */
-int64_t stk_plan_columns(stk_plan *p, const stk_election *e, int64_t head);
+/* owners.c: cuts a small product in two when it is a summand or a gradient that is used for an update at once. Is it
+ * the head of its region (alone), or does it come on top of one? */
+bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone);
+/* Small gradients and their updates go to the end, where they share one region. */
+void stk_plan_gradients_last(stk_plan *p);
+/* Does one write what the other touches? Then their order is fixed. */
+bool stk_tasks_are_ordered(const stk_plan *p, const stk_task *a, const stk_task *b);
 /* May task k run before those from `to` on? Moves it there. */
 bool stk_task_moves(const stk_plan *p, int64_t k, int64_t to);
 void stk_task_move(stk_plan *p, int64_t k, int64_t to);
-bool stk_tasks_meet(const stk_plan *p, const stk_task *a, const stk_task *b); /* share a buffer */
 /* Does the second read what the first one writes? */
 bool stk_task_feeds(const stk_plan *p, const stk_task *from, const stk_task *to);
 void stk_plan_scalars_first(stk_plan *p);

@@ -176,7 +176,6 @@ static stk_status emit_launch(const linker *l, const stk_task *t, int64_t k, stk
                         .params = t->params,
                         .units = t->units,
                         .scale = t->scale,
-                        .columns = t->columns,
                         .parts = t->parts,
                         .threads = t->threads,
                         .follows = t->follows,

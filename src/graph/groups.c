@@ -69,9 +69,16 @@ static bool gets_along(const stk_plan *p, const stk_task *a, const stk_task *b, 
     return true;
 }
 
-/* May task k join the row-wise group of the tasks from head to next - 1? */
-static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, int64_t next,
-                       int64_t k)
+static bool is_apart(const stk_plan *p, int64_t from, int64_t to, int64_t k)
+{
+    for (int64_t m = from; m < to; m++)
+        if (stk_tasks_are_ordered(p, &p->tasks[m], &p->tasks[k])) return false;
+    return true;
+}
+
+/* May task k join the row-wise group of the tasks from head to next - 1? Its region starts at `first`. */
+static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, int64_t head,
+                       int64_t next, int64_t k)
 {
     const stk_task *h = &p->tasks[head], *t = &p->tasks[k];
     if (e->no_group || h->kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
@@ -85,16 +92,17 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t head, i
     if (t->kernel != STK_K_CHAIN && t->units / stk_max_i64(grain, 1) < h->parts) return false;
     for (int64_t m = head; m < next; m++)
         if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
-    return meets(p, head, next, k);
+    return meets(p, head, next, k) && is_apart(p, first, head, k);
 }
 
 /* The task that follows next in the group [head, next), moved there past tasks that do not mind. */
-static bool take_follower(stk_plan *p, const stk_election *e, int64_t head, int64_t next)
+static bool take_follower(stk_plan *p, const stk_election *e, int64_t first, int64_t head,
+                          int64_t next)
 {
     enum { WINDOW = 24 };
     int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
     for (int64_t k = next; k < end; k++)
-        if (can_follow(p, e, head, next, k) && stk_task_moves(p, k, next)) {
+        if (can_follow(p, e, first, head, next, k) && stk_task_moves(p, k, next)) {
             stk_task_move(p, k, next);
             return true;
         }
@@ -110,8 +118,8 @@ static int64_t leading_units(const stk_plan *p, const stk_task *t)
     return c->dim[0];
 }
 
-/* Gathers followers behind the head; where the group ends. */
-static int64_t gather(stk_plan *p, const stk_election *e, int64_t head)
+/* Gathers followers behind the head; where the group ends. Its region starts at `first`. */
+static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t head)
 {
     stk_task *h = &p->tasks[head];
     int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
@@ -120,14 +128,14 @@ static int64_t gather(stk_plan *p, const stk_election *e, int64_t head)
         (lead >= parts || lead >= MOST_PARTS / 4)) { /* as the head of a row-wise group? */
         h->units = lead;
         while (h->parts > lead) h->parts /= 2;
-        if (take_follower(p, e, head, next)) {
+        if (take_follower(p, e, first, head, next)) {
             h->scale = units / lead;
         } else {
             h->units = units;
             h->parts = parts;
         }
     }
-    while (take_follower(p, e, head, next)) {
+    while (take_follower(p, e, first, head, next)) {
         stk_task *t = &p->tasks[next];
         t->follows = true;
         t->group = p->groups;
@@ -141,15 +149,35 @@ static int64_t gather(stk_plan *p, const stk_election *e, int64_t head)
     return next;
 }
 
+/* One more gradient with its update, which has nothing to do with those from `first` on, into their region. */
+static bool take_gradient(stk_plan *p, const stk_election *e, int64_t first, int64_t next)
+{
+    enum { WINDOW = 24 };
+    int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
+    for (int64_t k = next; k < end; k++)
+        if (is_apart(p, first, next, k) && stk_task_moves(p, k, next) &&
+            stk_plan_own(p, e, k, false)) {
+            stk_task_move(p, k, next);
+            stk_task *t = &p->tasks[next];
+            t->follows = true;
+            t->group = p->groups;
+            t->scale = 1;
+            return true;
+        }
+    return false;
+}
+
 void stk_plan_groups(stk_plan *p, const stk_election *e)
 {
     p->groups = 0;
     stk_plan_scalars_first(p);
+    if (!e->no_group) stk_plan_gradients_last(p);
     for (int64_t head = 0; head < p->ntasks;) {
         p->tasks[head].group = p->groups;
         p->tasks[head].scale = 1;
-        int64_t next = stk_plan_columns(p, e, head);
-        if (next == head) next = gather(p, e, head);
+        bool owned = stk_plan_own(p, e, head, true);
+        int64_t next = gather(p, e, head, head);
+        while (owned && take_gradient(p, e, head, next)) next = gather(p, e, head, next);
         p->groups++;
         head = next;
     }

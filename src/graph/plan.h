@@ -21,7 +21,6 @@ typedef struct stk_task {
     /* filled by the election */
     const stk_impl *impl;
     int64_t units, scale, scratch_bytes, scratch_at;
-    int64_t columns; /* its group is cut by columns, this many in a row; else 0 */
     int32_t parts, threads;
     bool follows;
     int32_t group; /* number of its parallel region; time in the memory plan */

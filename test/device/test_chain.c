@@ -501,7 +501,7 @@ static stk_status prepare_and_discard(void)
 
 TEST(preparing_survives_without_memory) { OOM_LOOP(prepare_and_discard()); }
 
-/* ---- updates and columns ----------------------------------------------------------------------------- */
+/* ---- updates ----------------------------------------------------------------------------------------- */
 
 /* The operations of vec/updates.h; `apart` puts one more between them, so that each runs on its own. */
 static stk_chain update_chain(const int64_t *count, bool mean, bool mean_last, bool apart)
@@ -523,26 +523,7 @@ static stk_chain update_chain(const int64_t *count, bool mean, bool mean_last, b
     return c;
 }
 
-/* Columns [cut, width) and [0, cut) as two parts of one launch. */
-static bool run_by_columns(const stk_chain *c, void **arg, int64_t width, int64_t cut)
-{
-    stk_error err;
-    stk_launch l;
-    bool good =
-        launch_prepare(&l, launch_device(1), STK_K_CHAIN, "vec", c, arg, c->inputs + c->outputs, 1);
-    if (good) {
-        launch_discard(&l);
-        l.columns = width;
-        l.run = l.impl->run;
-        good = CHECK_OK(l.impl->prepare(&l, &err));
-        l.run(&l, cut, width, 1);
-        l.run(&l, 0, cut, 0);
-    }
-    launch_discard(&l);
-    return good;
-}
-
-enum { UPDATE_ROWS = 7, UPDATE_WIDTH = 96, UPDATE_COUNT = UPDATE_ROWS * UPDATE_WIDTH };
+enum { UPDATE_COUNT = 672 };
 static float update_in[5][UPDATE_COUNT], update_out[3][3][UPDATE_COUNT];
 
 static void fill_update(void)
@@ -578,32 +559,6 @@ TEST(updates_have_the_bits_of_their_operations)
                 compare("update", STK_F32, update_out[0][o], update_out[2][o], n, 1e-4);
             }
         }
-}
-
-TEST(columns_have_the_bits_of_the_whole)
-{
-    static const int64_t count[] = {UPDATE_COUNT};
-    fill_update();
-    FOR_EACH_ISA(vec)
-    for (int kind = 0; kind < 3; kind++) { /* one step; several; rows and conversions among them */
-        stk_chain c = kind < 2 ? update_chain(count, true, false, kind == 1)
-                               : affine(count, STK_F32, STK_WALK_ROW);
-        c.rank = 2;
-        c.dim[0] = UPDATE_ROWS, c.dim[1] = UPDATE_WIDTH;
-        for (int way = 0; way < 2; way++) {
-            void *arg[8] = {update_in[0],       update_in[1],      update_in[2],
-                            update_in[3],       update_in[4],      update_out[way][0],
-                            update_out[way][1], update_out[way][2]};
-            if (kind == 2) arg[3] = update_out[way][0];
-            if (way == 0)
-                LAUNCH(launch_device(1), STK_K_CHAIN, "vec", &c, arg, c.inputs + c.outputs, 1);
-            else
-                run_by_columns(&c, arg, UPDATE_WIDTH, 35);
-        }
-        for (int o = 0; o < c.outputs; o++)
-            CHECK_MSG(!memcmp(update_out[0][o], update_out[1][o], sizeof update_out[0][o]),
-                      "%s: output %d of kind %d", vec->name, o, kind);
-    }
 }
 
 TEST_MAIN()

@@ -1,4 +1,5 @@
 /* Shape operations, reductions and matrix products: values, gradients, edges, mistakes. */
+#include "graph/op.h"
 #include "graph/op_case.h"
 
 #define BUILD(name, ...)                                                                           \
@@ -120,6 +121,7 @@ OP_CASE_TEST(reductions_of_all_kinds, reductions)
 
 /* ---- matmul ------------------------------------------------------------------------------------------------ */
 BUILD(matmul, stk_g_matmul(g, in[0], in[1]))
+BUILD(matmul_parts, stk_g_matmul_parts(g, in[0], in[1], 3))
 BUILD(matmul_tn, stk_g_matmul_t(g, in[0], in[1], true, false))
 BUILD(matmul_nt, stk_g_matmul_t(g, in[0], in[1], false, true))
 BUILD(matmul_tt, stk_g_matmul_t(g, in[0], in[1], true, true))
@@ -134,6 +136,8 @@ static stk_val build_dense(stk_graph *g, const stk_val *in, stk_dtype real)
 static const op_case products[] = {
     {.name = "1x1", .build = build_matmul, TWO(2, D(1, 1), 2, D(1, 1)), .grad2 = 1},
     {.name = "3x5x7", .build = build_matmul, TWO(2, D(3, 5), 2, D(5, 7)), .grad2 = 1},
+    {.name = "in parts", .build = build_matmul_parts, TWO(2, D(5, 12), 2, D(12, 7)), .grad2 = 1},
+    {.name = "parts of zero", .build = build_matmul_parts, TWO(2, D(5, 0), 2, D(0, 7))},
     {.name = "k is zero", .build = build_matmul, TWO(2, D(3, 0), 2, D(0, 7))},
     {.name = "m is zero", .build = build_matmul, TWO(2, D(0, 5), 2, D(5, 7))},
     {.name = "column", .build = build_matmul, TWO(2, D(33, 17), 2, D(17, 1))},

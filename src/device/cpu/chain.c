@@ -71,12 +71,11 @@ static void load_strided(const stk_chain_state *s, frame *f, void *const *arg, i
     }
 }
 
-static void run_update(const stk_chain_step *t, const frame *f, int64_t rows, int64_t n,
-                       int64_t step)
+static void run_update(const stk_chain_step *t, const frame *f, int64_t n)
 {
     float *at[STK_UPDATE_ARGS];
     for (int32_t i = 0; i < STK_UPDATE_ARGS; i++) at[i] = (float *)(void *)f->at[t->at[i]];
-    t->update(rows, n, step, at);
+    t->update(n, at);
 }
 
 static void run_tile(const stk_chain_state *s, frame *f, void *const *arg, int64_t first, int64_t n)
@@ -94,7 +93,7 @@ static void run_tile(const stk_chain_state *s, frame *f, void *const *arg, int64
         else if (t->cast)
             t->cast(n, f->at[t->d], f->at[t->a]);
         else
-            run_update(t, f, 1, n, 0);
+            run_update(t, f, n);
     }
     for (int32_t i = 0; i < s->stores; i++) {
         const stk_chain_transfer *t = &s->store[i];
@@ -121,32 +120,6 @@ static void run_segment(const stk_chain_state *s, frame *f, void *const *arg, in
         if (first >= end) return;
         for (int32_t i = 0; i < s->movings; i++) f->at[s->moving[i].place] += n * s->moving[i].size;
     }
-}
-
-/* Columns [lo, hi) of every row; a tile never crosses the end of a row. */
-static void run_columns(const stk_chain_state *s, frame *f, void *const *arg, int64_t columns,
-                        int64_t lo, int64_t hi)
-{
-    const int64_t rows = s->start[1] / columns;
-    for (int32_t i = 0; i < s->movings; i++) {
-        const stk_chain_moving *m = &s->moving[i];
-        f->at[m->place] = (char *)arg[m->arg] + lo * m->size;
-    }
-    if (s->scalars) load_scalars(s, f, arg);
-    if (s->steps == 1 && s->step[0].update && !s->loads && !s->strides && !s->rows && !s->stores) {
-        run_update(&s->step[0], f, rows, hi - lo, columns);
-        return;
-    }
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t at = lo; at < hi;) {
-            int64_t n = stk_min_i64(s->tile, hi - at), step = n;
-            if (s->rows) row_piece(s, f, arg, at, n);
-            run_tile(s, f, arg, row * columns + at, n);
-            at += n;
-            if (at == hi) step += columns - (hi - lo);
-            for (int32_t i = 0; i < s->movings; i++)
-                f->at[s->moving[i].place] += step * s->moving[i].size;
-        }
 }
 
 /* The segment that holds unit u. */
@@ -176,10 +149,6 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     for (int32_t i = 0; i < s->constants; i++)
         s->ew->splat[s->constant[i].lane](s->constant[i].wide ? f.fill : 1,
                                           f.at[s->constant[i].place], &s->constant[i].bits);
-    if (launch->columns) {
-        run_columns(s, &f, launch->arg, launch->columns, lo, hi);
-        return;
-    }
     int32_t segment = p->segments > 1 ? find_segment(s, p->segments, lo) : 0;
     for (; segment < p->segments && s->start[segment] < hi; segment++) {
         int64_t base = s->start[segment];
@@ -280,26 +249,13 @@ static int64_t grain(const void *params)
     return stk_max_i64(32000 / cost, STK_TILE_MIN);
 }
 
-/* All that is dense, and rows: both have the length of a row of the result. */
-static uint32_t columns(const void *params, int64_t width)
-{
-    const stk_chain *p = params;
-    uint32_t mask = 0;
-    if (p->segments != 1 || !p->rank || p->dim[p->rank - 1] != width) return 0;
-    for (int32_t i = 0; i < p->inputs + p->outputs && i < 32; i++)
-        if (i >= p->inputs || p->input[i].walk == STK_WALK_DENSE ||
-            p->input[i].walk == STK_WALK_ROW)
-            mask |= 1u << i;
-    return mask;
-}
-
 static stk_status prepare(stk_launch *launch, stk_error *err)
 {
     const stk_chain *p = launch->params;
     launch->state = stk_chain_state_new(p);
     if (!launch->state)
         return stk_fail_memory(err, "an elementwise program", sizeof(stk_chain_state));
-    if (!launch->columns && is_single(launch->state, p->segments)) launch->run = run_single;
+    if (is_single(launch->state, p->segments)) launch->run = run_single;
     return STK_OK;
 }
 
@@ -326,7 +282,6 @@ const stk_impl stk_impl_chain_vec = {.name = "vec",
                                      .units = units,
                                      .grain = grain,
                                      .aligned = aligned,
-                                     .columns = columns,
                                      .prepare = prepare,
                                      .discard = discard,
                                      .run = run};

@@ -109,14 +109,6 @@ uint32_t stk_gemm_aligned(const void *params)
     return (a ? 1u : 0u) | (c ? 4u : 0u);
 }
 
-/* c, and b when it is not transposed; every column of c is a sum of its own. */
-static uint32_t own_columns(const void *params, int64_t width)
-{
-    const stk_gemm *g = params;
-    if (g->n != width || g->batch != 1 || g->ldc != width) return 0;
-    return (!g->tb && g->ldb == width ? 2u : 0u) | 4u;
-}
-
 /* ---- own ----------------------------------------------------------------------------------------- */
 
 static bool own_supports(const void *params)
@@ -144,7 +136,7 @@ static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
     char *scratch = launch->scratch;
     if (part > 0 && scratch) scratch += part * vec->scratch[g->dtype](g);
-    const stk_gemm_cut cut = launch->columns ? (stk_gemm_cut){true, 1} : stk_gemm_own_cut(g);
+    const stk_gemm_cut cut = stk_gemm_own_cut(g);
     stk_gemm_part r;
     for (int64_t at = lo; stk_gemm_next(g, cut, &at, hi, &r);) {
         stk_gemm_job job = {.whole = g,
@@ -167,7 +159,6 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
                                     .units = stk_gemm_units,
                                     .grain = stk_gemm_grain,
                                     .aligned = stk_gemm_aligned,
-                                    .columns = own_columns,
                                     .scratch = own_scratch,
                                     .prepare = own_prepare,
                                     .run = own_run};

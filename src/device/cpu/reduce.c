@@ -210,19 +210,6 @@ static void run_rows(const job *j, const char *in, char *out, int64_t lo, int64_
     }
 }
 
-/* Columns [lo, hi) of the only matrix. */
-static void run_columns(const job *j, const char *in, char *out, int64_t lo, int64_t hi)
-{
-    local_results local;
-    results r = {local.acc, local.index};
-    for (int64_t c = lo; c < hi; c += BATCH) {
-        int64_t width = stk_min_i64(BATCH, hi - c);
-        start(j, width, r);
-        reduce_cols(j, in, 0, 0, j->p->n, c, width, r);
-        finish_results(j, out, c, width, r);
-    }
-}
-
 /* Units are blocks of columns; neighbours under the same o are taken together. */
 static void run_blocks(const job *j, const char *in, char *out, int64_t lo, int64_t hi)
 {
@@ -268,9 +255,7 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const stk_reduce_params *p = launch->params;
     job j = job_of(p);
     const char *in = launch->arg[0];
-    if (launch->columns)
-        run_columns(&j, in, launch->arg[1], lo, hi);
-    else if (is_split(p))
+    if (is_split(p))
         run_split(&j, launch, in, lo, hi, part);
     else if (p->inner == 1)
         run_rows(&j, in, launch->arg[1], lo, hi);
@@ -334,13 +319,6 @@ static uint32_t aligned(const void *params)
     return p->inner % BLOCK ? 0 : 2;
 }
 
-/* Sums over the rows of a matrix, column by column. */
-static uint32_t columns(const void *params, int64_t width)
-{
-    const stk_reduce_params *p = params;
-    return p->outer == 1 && p->inner == width && !is_split(p) && job_of(p).direct ? 3u : 0u;
-}
-
 static int64_t scratch(const void *params, int32_t parts)
 {
     const stk_reduce_params *p = params;
@@ -354,7 +332,6 @@ const stk_impl stk_impl_reduce_vec = {.name = "vec",
                                       .units = units,
                                       .grain = grain,
                                       .aligned = aligned,
-                                      .columns = columns,
                                       .scratch = scratch,
                                       .run = run,
                                       .finish = finish};

@@ -88,6 +88,85 @@ static double cost_matmul(const stk_graph *g, const stk_node *n)
 const stk_opdef stk_opdef_matmul = {
     .infer = infer_matmul, .grad = grad_matmul, .lower = lower_matmul, .cost = cost_matmul};
 
+/* ---- matmul_parts: y[i] = a[:, i-th stretch] b[i-th stretch, :]; their sum is the product ------------------- */
+
+static stk_status infer_matmul_parts(stk_infer *c)
+{
+    const stk_type *a = c->in[0], *b = c->in[1];
+    int64_t parts = c->node->nints == 1 ? c->node->ints[0] : 0;
+    if (a->dtype != b->dtype || !stk_dtype_is_float(a->dtype))
+        return stk_infer_fail(c, STK_ERR_DTYPE, "operands need one float dtype; cast first");
+    if (a->shape.rank != 2 || b->shape.rank != 2 || a->shape.dim[1] != b->shape.dim[0])
+        return stk_infer_fail(c, STK_ERR_SHAPE, "operands must be [m,k] and [k,n]");
+    if (parts < 1 || a->shape.dim[1] % parts)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "%lld parts; their number must divide k",
+                              (long long)parts);
+    *c->out = (stk_type){.dtype = a->dtype,
+                         .shape = {.rank = 3, .dim = {parts, a->shape.dim[0], b->shape.dim[1]}}};
+    return STK_OK;
+}
+
+static void grad_matmul_parts(stk_grad *c)
+{
+    enum { MOST = 64 };
+    stk_graph *g = c->g;
+    stk_val da[MOST], db[MOST];
+    int64_t parts = c->node.ints[0], k = stk_g_dim(g, c->node.in[0], 1) / parts;
+    if (parts > MOST) {
+        stk_g_fail(g, STK_ERR_RANGE, "matmul_parts: no gradient of more than %d parts", MOST);
+        return;
+    }
+    for (int32_t i = 0; i < parts; i++) {
+        stk_val dy = stk_g_slice_axis(g, c->dout[0], 0, i, 1);
+        stk_shape s = stk_type_of(g, dy)->shape;
+        dy = stk_g_reshape(g, dy, 2, s.dim + 1);
+        da[i] = stk_g_matmul_t(g, dy, stk_g_slice_axis(g, c->node.in[1], 0, i * k, k), false, true);
+        db[i] = stk_g_matmul_t(g, stk_g_slice_axis(g, c->node.in[0], 1, i * k, k), dy, true, false);
+    }
+    c->din[0] = stk_g_concat(g, (int32_t)parts, da, 1);
+    c->din[1] = stk_g_concat(g, (int32_t)parts, db, 0);
+}
+
+static stk_status lower_matmul_parts(stk_lower *l)
+{
+    const stk_shape *a = &stk_type_of(l->g, l->node->in[0])->shape;
+    const stk_type *b = stk_type_of(l->g, l->node->in[1]);
+    stk_gemm *p = stk_lower_params(l, STK_K_GEMM, sizeof *p);
+    if (!p) return STK_ERR_MEMORY;
+    int64_t parts = l->node->ints[0], k = a->dim[1] / parts, n = b->shape.dim[1];
+    *p = (stk_gemm){.m = a->dim[0],
+                    .n = n,
+                    .k = k,
+                    .batch = parts,
+                    .lda = a->dim[1],
+                    .ldb = n,
+                    .ldc = n,
+                    .batch_a = k,
+                    .batch_b = k * n,
+                    .batch_c = a->dim[0] * n,
+                    .dtype = b->dtype};
+    return STK_OK;
+}
+
+static double cost_matmul_parts(const stk_graph *g, const stk_node *n)
+{
+    return 2.0 * (double)stk_shape_count(&stk_type_of(g, n->in[1])->shape) *
+           (double)stk_g_dim(g, n->in[0], 0);
+}
+
+const stk_opdef stk_opdef_matmul_parts = {.infer = infer_matmul_parts,
+                                          .grad = grad_matmul_parts,
+                                          .lower = lower_matmul_parts,
+                                          .cost = cost_matmul_parts};
+
+stk_val stk_g_matmul_parts(stk_graph *g, stk_val a, stk_val b, int64_t parts)
+{
+    return stk_g_apply(g, STK_OP_MATMUL_PARTS, 2, (stk_val[]){a, b},
+                       &(stk_attrs){.ints = &parts, .nints = 1});
+}
+
+/* ---- builders ------------------------------------------------------------------------------------------- */
+
 /* Spreads the batch axes of x to `lead` unless it has one batch or all of them. */
 static stk_val spread(stk_graph *g, stk_val x, const stk_shape *lead)
 {

@@ -4,9 +4,9 @@
 #include "device/cpu/vec/math.h"
 
 #if defined(__clang__)
-#define FOR_ROW _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < n; i++)
+#define FOR_EACH _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < n; i++)
 #else
-#define FOR_ROW _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
+#define FOR_EACH _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
 #endif
 
 STK_INLINE float moved(float x, float to, float weight) { return stk_madd_f32(to - x, weight, x); }
@@ -16,47 +16,38 @@ STK_INLINE float moved_square(float x, float to, float weight)
 }
 
 /* All of an element is read before any of it is written. */
-static void plain(int64_t rows, int64_t n, int64_t step, float *const *at)
+static void plain(int64_t n, float *const *at)
 {
     const float square_weight = *at[STK_UPDATE_SQUARE_WEIGHT], offset = *at[STK_UPDATE_OFFSET];
     const float rate = *at[STK_UPDATE_RATE];
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t first = row * step;
-        const float *square = at[STK_UPDATE_SQUARE] + first, *value = at[STK_UPDATE_VALUE] + first;
-        const float *gradient = at[STK_UPDATE_GRADIENT] + first;
-        float *new_square = at[STK_UPDATE_NEW_SQUARE] + first;
-        float *new_value = at[STK_UPDATE_NEW_VALUE] + first;
-        FOR_ROW
-        {
-            const float w = value[i], g = gradient[i];
-            const float v = moved_square(square[i], g, square_weight);
-            new_square[i] = v;
-            new_value[i] = stk_madd_f32(-rate, g / (sqrtf(v) + offset), w);
-        }
+    const float *square = at[STK_UPDATE_SQUARE], *value = at[STK_UPDATE_VALUE];
+    const float *gradient = at[STK_UPDATE_GRADIENT];
+    float *new_square = at[STK_UPDATE_NEW_SQUARE], *new_value = at[STK_UPDATE_NEW_VALUE];
+    FOR_EACH
+    {
+        const float w = value[i], g = gradient[i];
+        const float v = moved_square(square[i], g, square_weight);
+        new_square[i] = v;
+        new_value[i] = stk_madd_f32(-rate, g / (sqrtf(v) + offset), w);
     }
 }
 
-static void with_mean(int64_t rows, int64_t n, int64_t step, float *const *at)
+static void with_mean(int64_t n, float *const *at)
 {
     const float square_weight = *at[STK_UPDATE_SQUARE_WEIGHT], offset = *at[STK_UPDATE_OFFSET];
     const float rate = *at[STK_UPDATE_RATE], mean_weight = *at[STK_UPDATE_MEAN_WEIGHT];
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t first = row * step;
-        const float *square = at[STK_UPDATE_SQUARE] + first, *value = at[STK_UPDATE_VALUE] + first;
-        const float *gradient = at[STK_UPDATE_GRADIENT] + first;
-        const float *mean = at[STK_UPDATE_MEAN] + first;
-        float *new_square = at[STK_UPDATE_NEW_SQUARE] + first;
-        float *new_value = at[STK_UPDATE_NEW_VALUE] + first;
-        float *new_mean = at[STK_UPDATE_NEW_MEAN] + first;
-        FOR_ROW
-        {
-            const float w = value[i], g = gradient[i];
-            const float v = moved_square(square[i], g, square_weight);
-            const float m = moved(mean[i], g, mean_weight);
-            new_square[i] = v;
-            new_mean[i] = m;
-            new_value[i] = stk_madd_f32(-rate, m / (sqrtf(v) + offset), w);
-        }
+    const float *square = at[STK_UPDATE_SQUARE], *value = at[STK_UPDATE_VALUE];
+    const float *gradient = at[STK_UPDATE_GRADIENT], *mean = at[STK_UPDATE_MEAN];
+    float *new_square = at[STK_UPDATE_NEW_SQUARE], *new_value = at[STK_UPDATE_NEW_VALUE];
+    float *new_mean = at[STK_UPDATE_NEW_MEAN];
+    FOR_EACH
+    {
+        const float w = value[i], g = gradient[i];
+        const float v = moved_square(square[i], g, square_weight);
+        const float m = moved(mean[i], g, mean_weight);
+        new_square[i] = v;
+        new_mean[i] = m;
+        new_value[i] = stk_madd_f32(-rate, m / (sqrtf(v) + offset), w);
     }
 }
 

@@ -27,8 +27,7 @@ enum {
     STK_UPDATE_ARGS
 };
 
-/* `rows` times n floats, `step` elements from row to row. */
-typedef void (*stk_update_fn)(int64_t rows, int64_t n, int64_t step, float *const *at);
+typedef void (*stk_update_fn)(int64_t n, float *const *at);
 
 typedef struct stk_vec_updates {
     stk_update_fn plain, with_mean;
