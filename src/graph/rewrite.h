@@ -31,7 +31,7 @@ stk_status stk_graph_verify(const stk_graph *g, const char *after, stk_error *er
 stk_status stk_pass_simplify(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fold, CSE, DCE */
 stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
-                             stk_error *err);                                   /* fma, lerp, ... */
+                             stk_error *err); /* fma, lerp, ... */
 /* Products with trained weights as summands (owners.c). */
 stk_status stk_pass_owners(const stk_graph *g, stk_graph **out, stk_error *err);
 stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err); /* half types */
