@@ -30,6 +30,7 @@ typedef struct demo {
     stk_model *model;
     stk_trainer *trainer;
     stk_history *history;
+    stk_report *books;
 } demo;
 
 static const char *in_folder(const demo *d, const char *name)
@@ -82,10 +83,12 @@ static stk_status train(demo *d, cli_show *show, int64_t epochs, stk_error *err)
     fit.callbacks = callbacks;
     fit.ncallbacks = 1;
     stk_status status = stk_trainer_new(d->model, &how, &d->trainer, err);
+    stk_watch *watch = cli_books_open("demo");
     if (status == STK_OK)
         status =
             stk_trainer_fit(d->trainer, &(stk_train_data){.nx = 1, .x = &d->x, .ny = 1, .y = &d->y},
                             &fit, &d->history, err);
+    d->books = cli_books_close(watch);
     cli_show_close(show);
     if (status == STK_OK)
         status = stk_trainer_save_weights(d->trainer, in_folder(d, "model.safetensors"), err);
@@ -139,7 +142,7 @@ static void print_end(const demo *d)
     }
     printf("validation accuracy: %.2f %%\n", 100 * accuracy);
     if (d->args->quiet) return;
-    cli_show_times(d->trainer);
+    cli_show_times(d->args, d->trainer, d->books, true);
     printf("go on with: stoker train %s %s --weights %s --val-split 0.1\n",
            in_folder(d, "model.json"), in_folder(d, "shapes.npz"),
            in_folder(d, "model.safetensors"));
@@ -164,6 +167,7 @@ static int run(const cli_args *args)
     if (status == STK_OK && !args->quiet && !args->json) status = predict_some(&d, &err);
     if (status == STK_OK) print_end(&d);
     stk_history_release(d.history);
+    stk_report_release(d.books);
     stk_trainer_release(d.trainer);
     stk_model_release(d.model);
     stk_tensor_release(d.x);

@@ -1,59 +1,83 @@
 /* stoker doctor - why is it slow, and what helps? Measured, not guessed. */
+#include "show.h"
 #include "watching.h"
 
-static stk_status apply(cli_watching *w, const stk_job_settings *s, stk_error *err)
+/* Training with what was found to help and changes no number. */
+static stk_status apply(cli_run *r, const stk_job_settings *s, stk_error *err)
 {
-    stk_train_data data = w->data.view;
-    stk_dataset *ahead = NULL;
+    const char *weights = cli_text(r->args, "save-weights", NULL);
+    stk_train_data data = r->data.view;
+    stk_dataset *made = NULL;
     stk_history *history = NULL;
-    if (data.dataset && s->value[STK_KNOB_PREFETCH] != STK_AS_IS) {
-        ahead =
-            stk_data_prefetch(stk_dataset_retain(data.dataset), s->value[STK_KNOB_PREFETCH], err);
-        if (!ahead) return err->code;
-        data.dataset = ahead;
-    }
-    stk_status status = stk_trainer_fit(w->trainer, &data, &w->fit, &history, err);
-    const char *weights = cli_text(w->args, "save-weights", NULL);
-    if (status == STK_OK && !w->args->json)
-        printf("trained %lld steps with the safe advice applied: loss %.6g\n",
-               (long long)stk_trainer_step(w->trainer), stk_history_value(history, "loss", -1));
-    if (status == STK_OK && weights) status = stk_trainer_save_weights(w->trainer, weights, err);
+    cli_show show;
+    cli_show_init(&show, r->args);
+    stk_fit_options fit = r->fit;
+    stk_job_settings_options(s, NULL, &fit);
+    fit.callbacks = (stk_callback *const[]){&show.callback};
+    fit.ncallbacks = r->args->json ? 0 : 1;
+    stk_status status = stk_job_settings_data(s, &data, &made, err);
+    if (status == STK_OK && s->value[STK_KNOB_THREADS] != STK_AS_IS)
+        status = stk_trainer_set_threads(r->trainer, (int32_t)s->value[STK_KNOB_THREADS], err);
+    if (status == STK_OK) status = stk_trainer_fit(r->trainer, &data, &fit, &history, err);
+    cli_show_close(&show);
+    if (status == STK_OK && !r->args->json && !r->args->quiet)
+        printf("trained %lld steps: loss %.6g\n", (long long)stk_trainer_step(r->trainer),
+               stk_history_value(history, "loss", -1));
+    if (status == STK_OK && weights) status = stk_trainer_save_weights(r->trainer, weights, err);
     stk_history_release(history);
-    stk_dataset_release(ahead);
+    stk_dataset_release(made);
     return status;
 }
 
-static int examine(cli_watching *w, const stk_doctor_options *o)
+/* What can be done with the settings that were found. */
+static void tell_settings(const cli_args *args, const stk_job_settings *s)
 {
-    stk_error err;
+    const char *path = cli_text(args, "write", NULL);
+    char text[256];
+    if (args->json || args->quiet) return;
+    stk_job_settings_text(s, text, sizeof text);
+    if (!text[0])
+        printf("\nno safe setting helps here%s%s\n", path ? "; nothing is stored in " : "",
+               path ? path : "");
+    else
+        printf("\nsafe settings: %s\n", text);
+    if (!text[0]) return;
+    printf(path ? "stored; use them with: stoker train"
+                : "keep them with --write FILE, then: "
+                  "stoker train");
+    for (int i = 0; i < args->nrest; i++) printf(" %s", args->rest[i]);
+    printf(" --settings %s\n", path ? path : "FILE");
+}
+
+static stk_status examine(cli_run *r, void *context, stk_error *err)
+{
+    const cli_args *args = r->args;
+    const char *path = cli_text(args, "write", NULL);
+    stk_job job = {0};
     stk_report *report = NULL;
-    if (stk_doctor_run(&w->job, o, &report, &err) != STK_OK) return cli_fail(w->args, &err);
-    int code = cli_watching_tell(w->args, report);
+    stk_status status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
+    if (status == STK_OK) status = stk_doctor_run(&job, context, &report, err);
+    stk_train_job_release(&job);
+    if (status == STK_OK) status = cli_tell_report(args, report, err);
     stk_job_settings settings = stk_report_settings(report);
     stk_report_release(report);
-    const char *path = cli_text(w->args, "write", NULL);
-    if (code == CLI_OK && path && stk_job_settings_save(&settings, path, &err) != STK_OK)
-        return cli_fail(w->args, &err);
-    if (code == CLI_OK && cli_given(w->args, "apply") && apply(w, &settings, &err) != STK_OK)
-        return cli_fail(w->args, &err);
-    return code;
+    if (status == STK_OK && path) status = stk_job_settings_save(&settings, path, err);
+    if (status == STK_OK) tell_settings(args, &settings);
+    if (status == STK_OK && cli_given(args, "apply")) status = apply(r, &settings, err);
+    return status;
 }
 
 static int run(const cli_args *args)
 {
-    cli_watching w;
     stk_doctor_options o = stk_doctor_options_defaults();
-    int code;
     if (!cli_double(args, "seconds", 1, 3600, &o.seconds)) return CLI_USAGE;
     o.no_math = cli_given(args, "keep-mathematics");
-    if (cli_watching_open(args, &w, &code)) code = examine(&w, &o);
-    cli_watching_release(&w);
-    return code;
+    return cli_run_model(args, true, examine, &o);
 }
 
 static const cli_option options[] = {
     {"seconds", "S", "about how long to measure (default: 12)"},
-    {"keep-mathematics", NULL, "do not try other batch sizes"},
+    {"keep-mathematics", NULL, "do not try other batch sizes and other numbers"},
     {"apply", NULL, "then train with the advice that changes no number"},
     {"save-weights", "FILE", "with --apply: write the trained weights"},
     {"write", "FILE", "store that advice as JSON for later runs"},
@@ -68,14 +92,15 @@ const cli_command cli_doctor = {
     .arguments = "MODEL.json DATA...",
     .summary = "find out why training is slow and what helps, by measuring",
     .text =
-        "Runs the training for a short while with its books open, then again and again with one "
-        "thing changed, in\n"
-        "turns, and tells what each change brings with its interval. No verdict is given where "
-        "noise is larger than\n"
-        "the effect. Weights are put back to the bit. What changes the mathematics is listed "
-        "apart.\n",
+        "Runs the training for a short while with its books open, then again and again with one\n"
+        "thing changed, in turns, and tells what each change brings with its interval. No verdict\n"
+        "is given where noise is larger than the effect. Weights are put back to the bit. What\n"
+        "changes the mathematics (batch, 16-bit numbers) is listed apart and never applied.\n",
     .examples = "stoker doctor model.json data.npz\n"
+                "# a report to look at, and settings for later runs\n"
                 "stoker doctor model.json pipeline.json --html report.html --write advice.json\n"
+                "stoker train model.json pipeline.json --epochs 5 --settings advice.json\n"
+                "# the same in one go: examine, then train with what helps and changes no number\n"
                 "stoker doctor model.json pipeline.json --apply --epochs 5 --save-weights "
                 "w.safetensors\n",
     .options = options,

@@ -1,5 +1,5 @@
 /* stoker evaluate - loss and metrics of a model on data. */
-#include "load.h"
+#include "run.h"
 #include "table.h"
 
 static void print_logs(const cli_args *args, const stk_logs *logs)
@@ -22,44 +22,21 @@ static void print_logs(const cli_args *args, const stk_logs *logs)
     cli_table_free(&t);
 }
 
-static stk_status evaluate(const cli_args *args, stk_trainer_options *how, int64_t batch,
-                           stk_error *err)
+static stk_status evaluate(cli_run *r, void *context, stk_error *err)
 {
-    stk_model *m = NULL;
-    stk_trainer *t = NULL;
-    cli_batches data = {.weights = NULL};
     const stk_logs *logs = NULL;
-    stk_status status = stk_model_load_json(args->rest[0], &m, err);
-    if (status == STK_OK)
-        status = cli_load_data(args, m, args->nrest - 1, args->rest + 1, true, &data, err);
-    if (status == STK_OK) {
-        cli_goal goal = cli_choose_goal(args, m, &data);
-        how->loss = goal.loss;
-        how->metrics = goal.metrics;
-        status = stk_trainer_new(m, how, &t, err);
-    }
-    if (status == STK_OK)
-        status = stk_trainer_load_weights(t, cli_text(args, "weights", ""), false, err);
-    if (status == STK_OK) status = stk_trainer_evaluate(t, &data.view, batch, 0, &logs, err);
-    if (status == STK_OK) print_logs(args, logs);
-    stk_trainer_release(t);
-    cli_data_release(&data);
-    stk_model_release(m);
+    (void)context;
+    stk_status status =
+        stk_trainer_evaluate(r->trainer, &r->data.view, r->fit.batch, 0, &logs, err);
+    if (status == STK_OK) print_logs(r->args, logs);
     return status;
 }
 
 static int run(const cli_args *args)
 {
-    stk_error err;
-    stk_trainer_options how = stk_trainer_defaults();
-    int64_t batch;
-    int code;
     if (!cli_given(args, "weights"))
         return cli_usage(args, "--weights FILE is missing: the numbers of the model");
-    if (!cli_trainer_options(args, &how, &batch, &code)) return code;
-    stk_status status = evaluate(args, &how, batch, &err);
-    stk_device_release(how.device);
-    return status == STK_OK ? CLI_OK : cli_fail(args, &err);
+    return cli_run_model(args, true, evaluate, NULL);
 }
 
 static const cli_option options[] = {

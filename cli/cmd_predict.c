@@ -1,5 +1,5 @@
 /* stoker predict - what a model says about data, to .npy or CSV. */
-#include "load.h"
+#include "run.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,49 +52,30 @@ static stk_status save(const cli_args *args, stk_tensor *y, const char *path, st
     return status;
 }
 
-static stk_status predict(const cli_args *args, stk_trainer_options *how, int64_t batch,
-                          stk_error *err)
+static stk_status predict(cli_run *r, void *context, stk_error *err)
 {
-    stk_model *m = NULL;
-    stk_trainer *t = NULL;
-    cli_batches data = {.weights = NULL};
+    const char *path = cli_text(r->args, "out", NULL);
     stk_tensor *y[CLI_ARRAYS] = {NULL};
-    const char *path = cli_text(args, "out", NULL);
-    stk_status status = stk_model_load_json(args->rest[0], &m, err);
-    if (status == STK_OK && stk_model_output_count(m) != 1)
-        status = cli_error(err, STK_ERR_UNSUPPORTED,
-                           "the model has %d outputs; this command writes those of one",
-                           stk_model_output_count(m));
-    if (status == STK_OK)
-        status = cli_load_data(args, m, args->nrest - 1, args->rest + 1, false, &data, err);
-    if (status == STK_OK) status = stk_trainer_new(m, how, &t, err);
-    if (status == STK_OK)
-        status = stk_trainer_load_weights(t, cli_text(args, "weights", ""), false, err);
-    if (status == STK_OK) status = stk_trainer_predict(t, &data.view, batch, y, err);
-    if (status == STK_OK) status = save(args, y[0], path, err);
-    if (status == STK_OK && path && !args->quiet) {
+    (void)context;
+    if (stk_model_output_count(r->model) != 1)
+        return cli_error(err, STK_ERR_UNSUPPORTED,
+                         "the model has %d outputs; this command writes those of one",
+                         stk_model_output_count(r->model));
+    stk_status status = stk_trainer_predict(r->trainer, &r->data.view, r->fit.batch, y, err);
+    if (status == STK_OK) status = save(r->args, y[0], path, err);
+    if (status == STK_OK && path && !r->args->quiet) {
         char text[160];
         printf("%s: %s\n", path, stk_tensor_describe(y[0], text, sizeof text));
     }
     stk_tensor_release(y[0]);
-    stk_trainer_release(t);
-    cli_data_release(&data);
-    stk_model_release(m);
     return status;
 }
 
 static int run(const cli_args *args)
 {
-    stk_error err;
-    stk_trainer_options how = stk_trainer_defaults();
-    int64_t batch;
-    int code;
     if (!cli_given(args, "weights"))
         return cli_usage(args, "--weights FILE is missing: the numbers of the model");
-    if (!cli_trainer_options(args, &how, &batch, &code)) return code;
-    stk_status status = predict(args, &how, batch, &err);
-    stk_device_release(how.device);
-    return status == STK_OK ? CLI_OK : cli_fail(args, &err);
+    return cli_run_model(args, false, predict, NULL);
 }
 
 static const cli_option options[] = {

@@ -1,45 +1,56 @@
 /* stoker profile - the books of some steps, without any probing. */
 #include "watching.h"
 
-static stk_status watch(cli_watching *w, int64_t steps, stk_report **report, stk_error *err)
+/* Stages are read before the lane is closed. */
+static stk_status add_stages(const stk_job *job, void *lane, stk_report *report, stk_error *err)
 {
-    stk_watch *recording = NULL;
-    void *lane = NULL;
-    stk_watch_settings s = stk_watch_settings_defaults();
-    s.title = w->job.name;
-    s.batch = w->job.batch;
-    s.plan_steps = w->job.plan_steps;
-    stk_job_settings as_is = stk_job_settings_defaults();
-    stk_status status = stk_watch_start(&s, &recording, err);
-    if (status != STK_OK) return status;
-    status = w->job.open(w->job.context, &as_is, &lane, err);
-    if (status == STK_OK) status = w->job.run(w->job.context, lane, steps, err);
-    stk_error second;
-    stk_status stopped = stk_watch_stop(recording, report, status == STK_OK ? err : &second);
-    if (status == STK_OK) status = stopped;
     enum { STAGES = 32 };
     stk_watch_stage stages[STAGES];
-    int32_t n = status == STK_OK ? w->job.stages(w->job.context, lane, stages, STAGES) : 0;
+    stk_status status = STK_OK;
+    int32_t n = job->stages(job->context, lane, stages, STAGES);
     for (int32_t i = 0; i < n && status == STK_OK; i++)
-        status = stk_report_add_stage(*report, &stages[i], err);
-    if (lane) w->job.close(w->job.context, lane);
+        status = stk_report_add_stage(report, &stages[i], err);
+    return status;
+}
+
+static stk_status record(const stk_job *job, int64_t steps, stk_report **report, stk_error *err)
+{
+    stk_watch *watch = NULL;
+    void *lane = NULL;
+    stk_watch_settings s = stk_watch_settings_defaults();
+    stk_job_settings as_is = stk_job_settings_defaults();
+    stk_error second;
+    s.title = job->name;
+    s.batch = job->batch;
+    s.plan_steps = job->plan_steps;
+    stk_status status = stk_watch_start(&s, &watch, err);
+    if (status != STK_OK) return status;
+    status = job->open(job->context, &as_is, &lane, err);
+    if (status == STK_OK) status = job->run(job->context, lane, steps, err);
+    stk_status stopped = stk_watch_stop(watch, report, status == STK_OK ? err : &second);
+    if (status == STK_OK) status = stopped;
+    if (status == STK_OK) status = add_stages(job, lane, *report, err);
+    if (lane) job->close(job->context, lane);
+    return status;
+}
+
+static stk_status profile(cli_run *r, void *context, stk_error *err)
+{
+    stk_job job = {0};
+    stk_report *report = NULL;
+    stk_status status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
+    if (status == STK_OK) status = record(&job, *(const int64_t *)context, &report, err);
+    if (status == STK_OK) status = cli_tell_report(r->args, report, err);
+    stk_report_release(report);
+    stk_train_job_release(&job);
     return status;
 }
 
 static int run(const cli_args *args)
 {
-    cli_watching w;
-    stk_error err;
-    stk_report *report = NULL;
     int64_t count = 200;
-    int code;
     if (!cli_int(args, "count", 1, 1000000, &count)) return CLI_USAGE;
-    if (cli_watching_open(args, &w, &code))
-        code = watch(&w, count, &report, &err) == STK_OK ? cli_watching_tell(args, report)
-                                                         : cli_fail(args, &err);
-    stk_report_release(report);
-    cli_watching_release(&w);
-    return code;
+    return cli_run_model(args, true, profile, &count);
 }
 
 static const cli_option options[] = {

@@ -1,5 +1,5 @@
 /* stoker train - fit a model to data, keep it safe, say how it went. */
-#include "load.h"
+#include "run.h"
 #include "show.h"
 
 #include <errno.h>
@@ -23,6 +23,8 @@ typedef struct job {
     cli_show show;
     stk_callback *callbacks[CALLBACKS]; /* all but the first, which is show's, are owned */
     stk_history *history;
+    stk_job_settings settings; /* of --settings */
+    stk_report *books;         /* of sampled steps; NULL when another watch was open */
 } job;
 
 /* ---- Ctrl-C ------------------------------------------------------------------------------------------------- */
@@ -150,6 +152,8 @@ static stk_status prepare(job *j, stk_error *err)
             j->fit.validation_split = 0;
         }
     }
+    if (status == STK_OK)
+        status = cli_use_settings(args, &j->how, &j->fit, &j->data, &j->settings, err);
     if (status != STK_OK) return status;
     j->goal = cli_choose_goal(args, j->model, &j->data);
     j->how.loss = j->goal.loss;
@@ -163,7 +167,10 @@ static stk_status prepare(job *j, stk_error *err)
 
 static void print_plan(const job *j)
 {
+    char settings[256];
     if (j->args->quiet || j->args->json) return;
+    if (stk_job_settings_text(&j->settings, settings, sizeof settings)[0])
+        printf("settings: %s\n", settings);
     printf("%s: %lld parameters, %s, loss %s%s%s, batches of %lld\n", stk_model_name(j->model),
            (long long)stk_model_params(j->model).total, j->how.optimizer, j->goal.loss,
            *j->goal.metrics ? ", " : "", j->goal.metrics, (long long)j->fit.batch);
@@ -233,13 +240,16 @@ static void print_end(const job *j)
     stk_train_times times;
     const char *weights = cli_text(j->args, "save-weights", NULL);
     stk_trainer_times(j->trainer, &times);
-    if (j->args->json)
-        printf("{\"done\": true, \"epochs\": %lld, \"steps\": %lld, \"seconds\": %.6f}\n",
+    if (j->args->json) {
+        printf("{\"done\": true, \"epochs\": %lld, \"steps\": %lld, \"seconds\": %.6f, \"time\": ",
                (long long)stk_history_rows(j->history), (long long)stk_trainer_step(j->trainer),
                times.total);
-    else if (!j->args->quiet && weights)
-        printf("weights: %s\n", weights);
-    if (cli_given(j->args, "times") && !j->args->json) cli_show_times(j->trainer);
+        cli_json_times(stdout, j->trainer, j->books);
+        printf("}\n");
+        return;
+    }
+    if (!j->args->quiet && weights) printf("weights: %s\n", weights);
+    cli_show_times(j->args, j->trainer, j->books, cli_given(j->args, "times"));
 }
 
 static int train(job *j)
@@ -249,7 +259,9 @@ static int train(job *j)
     if (status == STK_OK) {
         print_plan(j);
         catch_signals(j->trainer);
+        stk_watch *watch = cli_books_open(stk_model_name(j->model));
         status = stk_trainer_fit(j->trainer, &j->data.view, &j->fit, &j->history, &err);
+        j->books = cli_books_close(watch);
         cli_show_close(&j->show);
         if (status == STK_ERR_CANCELLED) return interrupted(j, &err);
     }
@@ -267,6 +279,7 @@ static int run(const cli_args *args)
     if (read_options(&j, &code)) code = train(&j);
     for (int i = 1; i < CALLBACKS; i++) stk_callback_release(j.callbacks[i]);
     stk_history_release(j.history);
+    stk_report_release(j.books);
     running = NULL;
     stk_trainer_release(j.trainer);
     cli_data_release(&j.data);
@@ -296,7 +309,8 @@ static const cli_option options[] = {
     {"save-weights", "FILE", "write the trained weights as .safetensors"},
     {"history", "FILE", "write loss and metrics of all epochs as JSON"},
     {"csv", "FILE", "log a line per epoch"},
-    {"times", NULL, "show where the time went"},
+    {"times", NULL, "show where the time went, kernels by op"},
+    CLI_SETTINGS_OPTION,
     {"deterministic", NULL,
      "kernels by table: the same bits on every machine of one instruction set"},
     CLI_DATA_OPTIONS,

@@ -82,24 +82,59 @@ void cli_show_close(cli_show *show)
     fflush(stdout);
 }
 
-void cli_show_times(const stk_trainer *t)
+/* ---- where the time went ------------------------------------------------------------------------------------- */
+
+stk_watch *cli_books_open(const char *title)
+{
+    stk_watch_settings s = stk_watch_settings_defaults();
+    stk_watch *watch = NULL;
+    stk_error ignored;
+    s.title = title;
+    s.sample = 64; /* below one per cent of the shortest steps: make bench ROWS=watch_overhead */
+    s.records = 16384;
+    s.no_roofline = true;
+    return stk_watch_start(&s, &watch, &ignored) == STK_OK ? watch : NULL;
+}
+
+stk_report *cli_books_close(stk_watch *watch)
+{
+    stk_report *report = NULL;
+    stk_error ignored;
+    if (!watch || stk_watch_stop(watch, &report, &ignored) != STK_OK) return NULL;
+    return report;
+}
+
+static stk_budget budget_of(const stk_trainer *t, const stk_report *books)
 {
     stk_train_times times;
-    cli_table table = {.columns = 4, .right = 6};
+    stk_budget budget;
     stk_trainer_times(t, &times);
-    double known = 0, total = times.total > 0 ? times.total : 1;
-    printf("where the time went: %lld steps, %lld samples, %.0f samples/s\n",
-           (long long)times.steps, (long long)times.samples, (double)times.samples / total);
-    for (int i = 0; i <= STK_SPAN_COUNT; i++) {
-        double s = i < STK_SPAN_COUNT ? times.seconds[i] : times.total - known;
-        known += s;
-        if (s <= 0 && i < STK_SPAN_COUNT) continue;
-        cli_cell(&table, "%s",
-                 i < STK_SPAN_COUNT ? stk_span_name((stk_span_kind)i) + strlen("train.") : "other");
-        cli_cell(&table, "%.3f s", s);
-        cli_cell(&table, "%.1f %%", 100 * s / total);
-        cli_cell(&table, "%.2f us/step", times.steps ? s * 1e6 / (double)times.steps : 0);
+    stk_budget_of(&times, books, &budget);
+    return budget;
+}
+
+void cli_show_times(const cli_args *args, const stk_trainer *t, const stk_report *books, bool table)
+{
+    static const double LONG = 1, MOSTLY = 0.9; /* seconds; arithmetic that needs no word */
+    stk_budget budget = budget_of(t, books);
+    char line[256], *text = NULL;
+    stk_error err;
+    if (table) {
+        if (stk_budget_text(&budget, books, &text, &err) == STK_OK) fputs(text, stdout);
+        stk_text_free(text);
+    } else if (!args->quiet && budget.total >= LONG && stk_budget_computing(&budget) < MOSTLY) {
+        printf("time: %s; `stoker doctor", stk_budget_line(&budget, line, sizeof line));
+        for (int i = 0; i < args->nrest; i++) printf(" %s", args->rest[i]);
+        printf("` looks closer\n");
     }
-    cli_table_print(&table, stdout, "  ");
-    cli_table_free(&table);
+}
+
+void cli_json_times(FILE *out, const stk_trainer *t, const stk_report *books)
+{
+    stk_budget b = budget_of(t, books);
+    fprintf(out, "{");
+    for (int k = 0; k < STK_BOOK_COUNT; k++)
+        fprintf(out, "\"%s\": %.6f, ", stk_book_name((stk_book)k), b.seconds[k]);
+    fprintf(out, "\"build\": %.6f, \"validation\": %.6f, \"steps\": %.6f}", b.build, b.validation,
+            b.unsplit);
 }

@@ -14,7 +14,14 @@ typedef struct cli_show {
 /* The struct must stay where it is while fit runs. */
 void cli_show_init(cli_show *show, const cli_args *args);
 void cli_show_close(cli_show *show); /* leaves the bar's line, if one is drawn */
-/* Where the time of the last fit went. */
-void cli_show_times(const stk_trainer *t);
+/* Books of one step in 64, open while a fit runs. NULL when somebody else is watching; both take that. */
+stk_watch *cli_books_open(const char *title);
+stk_report *cli_books_close(stk_watch *watch);
+/* Where the time of the last fit went: a table, or one line when the run was long enough and something else than arithmetic
+ * took a noticeable share. books may be NULL. */
+void cli_show_times(const cli_args *args, const stk_trainer *t, const stk_report *books,
+                    bool table);
+/* {"input wait": seconds, ...} */
+void cli_json_times(FILE *out, const stk_trainer *t, const stk_report *books);
 
 #endif

@@ -127,6 +127,11 @@ STK_API STK_MUST_USE stk_status stk_dataset_get(stk_dataset *ds, uint64_t epoch,
 /* As stk_dataset_stream uses them when the options say nothing else: rides on the dataset, innermost last. */
 STK_API stk_dataset *stk_data_options(stk_dataset *ds, const stk_stream_options *options,
                                       stk_error *err);
+STK_API stk_stream_options stk_dataset_options(const stk_dataset *ds); /* those, or the defaults */
+/* The same elements made by so many workers: for every map that has a number of them, and for the stream. */
+STK_API stk_dataset *stk_data_workers(stk_dataset *ds, int32_t workers, stk_error *err);
+/* The smallest number of workers that a map has; 0: none has one (the tuner chooses, or there is nothing to share). */
+STK_API int32_t stk_dataset_workers(const stk_dataset *ds);
 
 /* ---- looking inside ----------------------------------------------------------------------------------- */
 /* What will run: the nodes after rewriting, and what was rewritten. options NULL = the dataset's. Free the text with
@@ -149,6 +154,8 @@ typedef struct stk_stage_stats {
 } stk_stage_stats;
 /* Fills at most `room` rows and returns how many there are; 0 for a stream that is not of a dataset. */
 STK_API int32_t stk_stream_stats(stk_stream *stream, stk_stage_stats *stats, int32_t room);
+/* The same rows, but only how many elements are in each one's queue now: cheap enough for every batch. */
+STK_API int32_t stk_stream_depths(stk_stream *stream, int64_t *depths, int32_t room);
 typedef struct stk_stream_usage {
     int32_t threads; /* workers now */
     int64_t ram, ram_peak, ram_budget,

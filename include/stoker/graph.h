@@ -75,6 +75,9 @@ STK_API stk_val stk_g_assign(stk_graph *g, stk_val variable, stk_val value);
 
 /* Adds nodes that compute d(sum of y)/d(x[i]) into dx[i] (0 where y does not depend on x[i]). The result is
  * ordinary graph, so it can be differentiated again. */
+/* For reports: nodes made from now on come from this place ("encoder/attention"; copied; NULL: not known). Returns the place
+ * before, which stays valid as long as the graph. Layers do this by themselves, gradients stay with their layer. */
+STK_API const char *stk_g_place(stk_graph *g, const char *place);
 STK_API void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_val *dx);
 
 /* ---- the general door (what a tracer uses); the named builders below are thin over it ---------------- */

@@ -89,6 +89,9 @@ STK_API void stk_trainer_release(stk_trainer *t);
 STK_API stk_model *stk_trainer_model(stk_trainer *t); /* borrowed */
 STK_API stk_store *stk_trainer_store(
     stk_trainer *t); /* borrowed: weights, optimizer, metrics, by name */
+/* Threads at most from now on, 0: all of the device; programs are made anew. Between fits. */
+STK_API STK_MUST_USE stk_status stk_trainer_set_threads(stk_trainer *t, int32_t threads,
+                                                        stk_error *err);
 STK_API int64_t stk_trainer_step(const stk_trainer *t); /* steps since the weights were new */
 STK_API STK_MUST_USE stk_status stk_trainer_rate(stk_trainer *t, double *rate, stk_error *err);
 STK_API STK_MUST_USE stk_status stk_trainer_set_rate(stk_trainer *t, double rate, stk_error *err);
@@ -118,7 +121,8 @@ typedef struct stk_fit_options {
     int32_t classes;
     stk_callback *const *callbacks; /* borrowed; called in this order */
     int32_t ncallbacks;
-    const char *checkpoint; /* file that is kept up to date; NULL: none */
+    int64_t callbacks_every; /* batch_end is called after every so many steps; 0: after each */
+    const char *checkpoint;  /* file that is kept up to date; NULL: none */
     double
         checkpoint_seconds; /* at most this much work is lost; 0: at the end of each epoch only */
     bool resume;            /* go on from the checkpoint if the file exists */

@@ -96,6 +96,7 @@ typedef enum stk_watch_stage_kind {
     STK_STAGE_STORAGE, /* reading files or sockets */
     STK_STAGE_BUFFER   /* shuffle, cache, prefetch */
 } stk_watch_stage_kind;
+enum { STK_WATCH_DEPTHS = 48 };
 typedef struct stk_watch_stage {
     char name[64]; /* "map parse_jpeg", "read train-0003.tfrecord" */
     stk_watch_stage_kind kind;
@@ -105,6 +106,11 @@ typedef struct stk_watch_stage {
     double wait_input_seconds, wait_room_seconds;
     double depth, capacity; /* queue behind it: mean number of elements inside, and room */
     int64_t bytes;          /* held in memory */
+    /* Where they are known: */
+    double seconds;                 /* it was watched for: elements per second */
+    double depth_least, depth_most; /* of the queue */
+    int32_t ndepths;                /* the queue over time, evenly spaced */
+    float depths[STK_WATCH_DEPTHS];
 } stk_watch_stage;
 STK_API STK_MUST_USE stk_status stk_report_add_stage(stk_report *report,
                                                      const stk_watch_stage *stage, stk_error *err);
@@ -133,6 +139,23 @@ STK_API STK_MUST_USE stk_status stk_report_compare(const stk_report *a, const st
 STK_API double stk_report_seconds(const stk_report *report, stk_book book);
 STK_API double stk_report_phase_seconds(const stk_report *report, stk_phase phase);
 STK_API int64_t stk_report_phase_steps(const stk_report *report, stk_phase phase);
+
+/* ---- a whole training, afterwards ------------------------------------------------------------------------------
+ * The trainer's clock knows exactly what lies between steps; what lies inside is split as the sampled steps say (a watch
+ * with sample = 64 around fit). report NULL, or with too few steps in it: `unsplit` has the time of the steps. */
+typedef struct stk_budget {
+    double total; /* seconds; everything below adds up to it */
+    double seconds[STK_BOOK_COUNT];
+    double build, validation, unsplit;
+    int64_t steps, samples, sampled; /* sampled: steps that were looked at closely */
+} stk_budget;
+STK_API void stk_budget_of(const stk_train_times *times, const stk_report *report, stk_budget *out);
+STK_API double stk_budget_computing(const stk_budget *budget); /* share that is arithmetic */
+/* "88 % kernels, 7 % input wait, 3 % optimizer" into text; returns text. */
+STK_API char *stk_budget_line(const stk_budget *budget, char *text, size_t size);
+/* A table with the kernels by op. Free with stk_text_free. */
+STK_API STK_MUST_USE stk_status stk_budget_text(const stk_budget *budget, const stk_report *report,
+                                                char **text, stk_error *err);
 
 /* ---- the doctor ----------------------------------------------------------------------------------------------- */
 #define STK_AS_IS INT64_MIN
@@ -207,6 +230,16 @@ STK_API STK_MUST_USE stk_status stk_job_settings_save(const stk_job_settings *s,
                                                       stk_error *err);
 STK_API STK_MUST_USE stk_status stk_job_settings_load(const char *path, stk_job_settings *out,
                                                       stk_error *err);
+/* For a training that follows them. Before stk_trainer_new and fit: threads, precision, batch; either may be NULL. */
+STK_API void stk_job_settings_options(const stk_job_settings *s, stk_trainer_options *how,
+                                      stk_fit_options *fit);
+/* A dataset in data is replaced by one with these workers, prefetch and so on, held by *owner (for the caller to release
+ * after the training; NULL when there is none). The elements stay the same. */
+STK_API STK_MUST_USE stk_status stk_job_settings_data(const stk_job_settings *s,
+                                                      stk_train_data *data, stk_dataset **owner,
+                                                      stk_error *err);
+/* "prefetch 2, workers 4" into text, "" when everything is as it is; returns text. */
+STK_API char *stk_job_settings_text(const stk_job_settings *s, char *text, size_t size);
 /* How much faster b is than a, measured by turns, per example. */
 STK_API STK_MUST_USE stk_status stk_job_compare(const stk_job *job, const stk_job_settings *a,
                                                 const stk_job_settings *b,

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS = 4, NAME = 32, BUCKETS = 256, DEFAULT_RECORDS = 65536 };
+enum { WORDS = 4, NAME = 32, BUCKETS = 256, DEFAULT_RECORDS = 65536, DENSE = 8, DENSE_FROM = 64 };
 
 typedef struct ring {
     struct ring *next;
@@ -171,6 +171,7 @@ void stk_trace_sample(int64_t period)
 {
     __atomic_store_n(&sample_period, period > 0 ? period : 0, __ATOMIC_RELEASE);
     stk_trace_disable();
+    local_rounds = 0;
     if (period > 0) {
         pthread_mutex_lock(&lock);
         if (!scale.ticks[0]) stk_tick_scale_mark(&scale, 0);
@@ -187,7 +188,9 @@ void stk_trace_round(uint32_t steps)
         stk_trace_put(STK_TRACE_SPAN, "step", steps, local_round, (int64_t)(now - local_round));
     local_round = now;
     if (!period) return;
-    bool record = local_rounds++ % period == 0;
+    /* The first rounds are looked at more often, so that short runs have books too. */
+    bool early = period >= DENSE_FROM && local_rounds < DENSE * period;
+    bool record = local_rounds++ % (early ? period / DENSE : period) == 0;
     __atomic_store_n(&stk_trace_on, record, __ATOMIC_RELEASE);
     if (record)
         local_round = stk_ticks(); /* behind the bookkeeping of this call */

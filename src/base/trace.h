@@ -62,7 +62,8 @@ static inline void stk_trace_mark(const char *name, uint32_t arg)
 
 /* Loops call this once per round, always at the same place: the stretch since the call before becomes a span "step" of
  * so many steps. With sampling, one round in `period` is recorded in full and nothing else, which is cheap enough to be
- * always on; 0 ends it. Rounds are counted per thread. */
+ * always on; 0 ends it. From periods of 64 on, the first 8 periods are sampled 8 times as often. Rounds are counted per
+ * thread, from the call of stk_trace_sample on for the thread that makes it. */
 extern uint32_t stk_trace_rounds; /* somebody wants to know about rounds */
 void stk_trace_round(uint32_t steps);
 static inline void stk_trace_step(uint32_t steps)

@@ -118,6 +118,20 @@ int32_t stk_stream_stats(stk_stream *stream, stk_stage_stats *stats, int32_t roo
     return run ? add_rows(run->root, 0, seconds_per_tick(run), stats, stats ? room : 0, 0) : 0;
 }
 
+static int32_t add_depths(const stk_stage *stage, int64_t *depths, int32_t room, int32_t at)
+{
+    if (at < room) depths[at] = load(&stage->count.depth);
+    at++;
+    for (int32_t i = 0; i < stage->nin; i++) at = add_depths(stage->in[i], depths, room, at);
+    return at;
+}
+
+int32_t stk_stream_depths(stk_stream *stream, int64_t *depths, int32_t room)
+{
+    stk_run *run = stk_stream_run(stream);
+    return run ? add_depths(run->root, depths, depths ? room : 0, 0) : 0;
+}
+
 bool stk_stream_usage_read(stk_stream *stream, stk_stream_usage *usage)
 {
     stk_run *run = stk_stream_run(stream);

@@ -342,8 +342,7 @@ static void find_locals(stk_plan *p)
     }
 }
 
-/* Bytes of the arena for a root. */
-static int64_t room_for(const stk_plan *p, const stk_home *h)
+int64_t stk_plan_room(const stk_plan *p, const stk_home *h)
 {
     if (!h->unit) return stk_round_up(h->bytes, STK_ALIGN);
     int32_t threads = 1;
@@ -372,7 +371,7 @@ stk_status stk_plan_memory(stk_plan *p, stk_error *err)
     for (int64_t v = 1; v < values; v++) {
         const stk_home *h = &p->home[v];
         if (h->root == v && h->place == STK_AT_ARENA && h->last >= 0 && h->bytes > 0)
-            blocks[n++] = (block){room_for(p, h), 0, h->first, h->last, (int32_t)v};
+            blocks[n++] = (block){stk_plan_room(p, h), 0, h->first, h->last, (int32_t)v};
     }
     for (int64_t k = 0; k < p->ntasks; k++)
         if (p->tasks[k].scratch_bytes > 0)

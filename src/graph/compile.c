@@ -78,7 +78,10 @@ static stk_status plan_program(stk_program *p, const stk_program_options *o, stk
     e.threads = o->threads > 0 && o->threads < report.threads ? o->threads : report.threads;
     STK_TRY(stk_plan_tasks(plan, err));
     STK_TRY(stk_plan_homes(plan, err));
-    STK_TRY(stk_elect(plan, &e, err));
+    uint64_t trace = stk_trace_start();
+    stk_status elected = stk_elect(plan, &e, err);
+    stk_trace_span(trace, "kernel election", p->serial);
+    STK_TRY(elected);
     stk_plan_groups(plan, &e);
     p->stats.election_ms = e.spent_ms;
     return stk_plan_memory(plan, err);

@@ -2,6 +2,7 @@
 #include "graph/program.h"
 
 #include "base/tensor.h"
+#include "base/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,11 +109,13 @@ static stk_status build_variant(const stk_function *f, variant *v, stk_error *er
 {
     stk_val x[INPUTS_MAX];
     stk_graph *g = NULL;
+    uint64_t trace = stk_trace_start();
     STK_TRY(stk_graph_new(&g, err));
     for (int32_t i = 0; i < f->nin; i++)
         x[i] = stk_g_input(g, f->names[i], v->types[i].dtype, v->types[i].shape.rank,
                            v->types[i].shape.dim);
     if (stk_graph_ok(g)) f->build(g, x, f->context);
+    stk_trace_span(trace, "graph trace", 0);
     stk_status status = stk_program_new(g, &f->options, &v->program, err);
     stk_graph_release(g);
     return status;

@@ -39,6 +39,7 @@ static void back_through(stk_graph *g, int64_t k, const bool *needed, stk_val *g
     }
     stk_val din[MOST_INPUTS] = {0};
     stk_grad c = {.g = g, .node = node, .dout = grad + node.out, .din = din};
+    g->origin = (stk_origin){node.origin.place, STK_PART_BACKWARD};
     def->grad(&c);
     for (int32_t i = 0; i < node.nin; i++)
         if (din[i] && needed[node.in[i]]) add_gradient(g, &grad[node.in[i]], din[i]);
@@ -66,6 +67,7 @@ void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_v
     int64_t values = g->nvalues, last = g->values[y].node;
     bool *needed = stk_calloc((size_t)values, sizeof *needed);
     stk_val *grad = stk_calloc((size_t)values, sizeof *grad);
+    stk_origin before = g->origin;
     if (needed && grad) {
         stk_shape s = stk_type_of(g, y)->shape;
         mark_needed(g, last, n, x, needed);
@@ -76,6 +78,7 @@ void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_v
         stk_g_fail(g, STK_ERR_MEMORY, "gradients: out of memory for %lld values",
                    (long long)values);
     }
+    g->origin = before;
     stk_free(needed);
     stk_free(grad);
     if (!stk_graph_ok(g) && dx) memset(dx, 0, (size_t)n * sizeof *dx);

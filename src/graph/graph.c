@@ -154,6 +154,7 @@ stk_val stk_g_add_node(stk_graph *g, const stk_node *like, const stk_val *in)
     for (int32_t k = 0; k < like->nsubs; k++) node.subs[k] = like->subs[k];
     node.nsubs = like->nsubs;
     node.tensor = like->tensor;
+    node.origin = g->origin;
     int32_t nout = count_outputs(like);
     if (nout < 1 || nout > MOST_OUTPUTS)
         return stk_g_fail(g, STK_ERR_RANGE, "%s: %d outputs; 1 to %d are possible",
@@ -189,6 +190,15 @@ stk_val stk_g_apply(stk_graph *g, stk_op op, int32_t nin, const stk_val *in, con
         if (!in[i])
             return stk_g_fail(g, STK_ERR_ARGUMENT, "%s: input %d is 0 (none)", stk_op_name(op), i);
     return stk_g_add_node(g, &like, in);
+}
+
+const char *stk_g_place(stk_graph *g, const char *place)
+{
+    if (!g) return NULL;
+    const char *before = g->origin.place;
+    g->origin.place = place ? stk_arena_strdup(&g->arena, place) : NULL;
+    if (place && !g->origin.place) out_of_memory(g);
+    return before;
 }
 
 stk_dtype stk_g_dtype(const stk_graph *g, stk_val v)

@@ -27,6 +27,17 @@ char *stk_type_text(const stk_type *t, char *text, size_t size); /* "float32[2,3
 /* Integers below this are exact as double. */
 static const double STK_EXACT = 9007199254740992.0;
 
+/* Where a node comes from, for reports. */
+typedef enum stk_part {
+    STK_PART_FORWARD,
+    STK_PART_BACKWARD, /* made by stk_g_gradients */
+    STK_PART_UPDATE    /* made by an optimizer */
+} stk_part;
+typedef struct stk_origin {
+    const char *place; /* path of the layer; in the graph's arena, or NULL */
+    int8_t part;       /* stk_part */
+} stk_origin;
+
 /* Everything of a node lives in its graph's arena. */
 typedef struct stk_node {
     int16_t op; /* stk_op */
@@ -40,6 +51,7 @@ typedef struct stk_node {
     stk_graph **subs;   /* owned */
     stk_tensor *tensor; /* CONST: owned handle */
     const char *name;   /* INPUT, VARIABLE */
+    stk_origin origin;
 } stk_node;
 
 typedef struct stk_value {
@@ -62,6 +74,7 @@ struct stk_graph {
     stk_output *outputs;
     int64_t noutputs, cap_outputs;
     int64_t next_stream; /* numbers random ops, so that two of them never share bits */
+    stk_origin origin;   /* of the nodes that are made now */
     stk_error error;     /* first mistake of a builder; code OK while there is none */
 };
 

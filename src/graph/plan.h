@@ -75,6 +75,9 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units);
 stk_status stk_plan_homes(stk_plan *p, stk_error *err);
 stk_status stk_plan_memory(stk_plan *p, stk_error *err);
 
+/* Bytes of the arena for a root. */
+int64_t stk_plan_room(const stk_plan *p, const stk_home *h);
+
 static inline bool stk_is_output_arg(const stk_task *t, int32_t i)
 {
     return i % (t->nin + t->nout) >= t->nin;

@@ -98,8 +98,19 @@ typedef struct stk_launch_facts {
     const char *label, *kernel, *impl;
     double flops, bytes;
     int32_t threads, parts;
-    bool updates; /* writes only into variables: the optimizer, moving averages */
+    bool updates;      /* writes only into variables: the optimizer, moving averages */
+    const char *place; /* the layer it was made for; "" when not known */
+    bool backward;
 } stk_launch_facts;
+/* A piece of the arena, alive from group `first` to `last`. */
+typedef struct stk_buffer_facts {
+    int64_t at, bytes;
+    int32_t first, last;
+    int8_t kind; /* stk_part of what it holds; SCRATCH: memory that one kernel works in */
+    const char *place;
+} stk_buffer_facts;
+enum { STK_BUFFER_SCRATCH = STK_PART_UPDATE + 1, STK_BUFFER_KINDS };
+
 typedef struct stk_program_facts {
     uint32_t serial;
     int64_t runs;       /* steps so far */
@@ -107,6 +118,9 @@ typedef struct stk_program_facts {
     stk_program_stats stats;
     const stk_launch_facts *launches;
     int64_t nlaunches;
+    const stk_buffer_facts *buffers;
+    int64_t nbuffers;
+    double weight_bytes, optimizer_bytes, metric_bytes; /* of the variables it uses */
 } stk_program_facts;
 stk_status stk_program_visit(void (*visit)(void *context, const stk_program_facts *facts),
                              void *context, stk_error *err);

@@ -48,6 +48,16 @@ static void mark_alive(const stk_graph *g, bool *alive)
     }
 }
 
+/* What takes the place of a node comes from where the node came from. Neighbours share their place. */
+static void move_origin(stk_rewrite *rw, const stk_node *old)
+{
+    if (old->origin.place != rw->place) {
+        rw->place = old->origin.place;
+        stk_g_place(rw->to, rw->place);
+    }
+    rw->to->origin.part = old->origin.part;
+}
+
 static void rewrite_node(stk_rewrite *rw, stk_rewrite_rule rule, const stk_node *old)
 {
     enum { FEW = 64 };
@@ -58,6 +68,7 @@ static void rewrite_node(stk_rewrite *rw, stk_rewrite_rule rule, const stk_node 
         return;
     }
     for (int32_t i = 0; i < old->nin; i++) in[i] = rw->map[old->in[i]];
+    move_origin(rw, old);
     stk_val v = rule ? rule(rw, old, in) : 0;
     if (!v) v = stk_rewrite_copy(rw->to, old, in);
     for (int32_t o = 0; v && o < old->nout; o++) rw->map[old->out + o] = v + o;
@@ -73,7 +84,7 @@ stk_status stk_rewrite_graph(const stk_graph *g, stk_rewrite_rule rule, void *co
     bool *alive = stk_calloc((size_t)g->nnodes + 1, sizeof *alive);
     if (map && alive) {
         mark_alive(g, alive);
-        stk_rewrite rw = {g, to, map, alive, context};
+        stk_rewrite rw = {.from = g, .to = to, .map = map, .alive = alive, .context = context};
         for (int64_t k = 0; k < g->nnodes && stk_graph_ok(to); k++)
             if (alive[k]) rewrite_node(&rw, rule, &g->nodes[k]);
         for (int64_t i = 0; i < g->noutputs && stk_graph_ok(to); i++)

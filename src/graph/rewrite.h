@@ -14,6 +14,7 @@ typedef struct stk_rewrite {
     stk_val *map;      /* old value -> new value */
     const bool *alive; /* per old node: an output or effect depends on it */
     void *context;
+    const char *place; /* of the old node before; for move_origin */
 } stk_rewrite;
 
 typedef stk_val (*stk_rewrite_rule)(stk_rewrite *rw, const stk_node *old, const stk_val *in);

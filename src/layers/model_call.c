@@ -316,6 +316,7 @@ static void run_layer(stk_layer_call *c)
         return;
     }
     c->frame->depth++;
+    const char *before = stk_g_place(c->g, c->path);
     prepare_inputs(c, x);
     c->x = x;
     take_call_arguments(c, given, x, masks, roles);
@@ -324,6 +325,7 @@ static void run_layer(stk_layer_call *c)
     else
         def->call(c);
     c->frame->depth--;
+    c->g->origin.place = before;
     if (def->mask == STK_MASK_PASSES && c->nx)
         for (int32_t i = 0; i < c->ny; i++) c->ymask[i] = c->mask[0];
     c->x = given;

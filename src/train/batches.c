@@ -217,7 +217,7 @@ void stk_batches_close(stk_batches *b)
 
 static stk_status start_walk(stk_batches *b, stk_error *err)
 {
-    stk_stream_options options = stk_stream_options_defaults();
+    stk_stream_options options = stk_dataset_options(b->dataset);
     options.epoch = (uint64_t)b->epoch + ((uint64_t)b->walks << 32);
     stk_stream_release(b->stream);
     b->stream = NULL;

@@ -72,6 +72,7 @@ static stk_status one_step(stk_fit *f, stk_error *err)
     stk_trainer *t = f->t;
     stk_program *program = NULL;
     bool waits = f->batches.dataset || f->batches.ahead.on;
+    stk_trace_step(1); /* a round: batch, program, and what follows before the next batch */
     stk_books_enter(&t->books, waits ? STK_SPAN_INPUT : STK_SPAN_GATHER);
     STK_TRY(stk_batches_next(&f->batches, err));
     stk_books_enter(&t->books, STK_SPAN_STEP);
@@ -87,13 +88,20 @@ static stk_status one_step(stk_fit *f, stk_error *err)
     return STK_OK;
 }
 
+/* Is batch_end to be called now? */
+static bool tells_batch(const stk_fit *f)
+{
+    int64_t every = f->o->callbacks_every > 1 ? f->o->callbacks_every : 1;
+    return f->every_step && f->batch % every == 0;
+}
+
 /* Steps until something else is to be done: the epoch ends, a look or a checkpoint is due, or somebody wants to stop. */
 static stk_status stretch(stk_fit *f, stk_error *err)
 {
     stk_trainer *t = f->t;
     do {
         STK_TRY(one_step(f, err));
-    } while (!f->batches.end && !f->every_step && t->books.since < f->look_at &&
+    } while (!f->batches.end && !tells_batch(f) && t->books.since < f->look_at &&
              t->books.since < f->save_at && !__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE));
     return STK_OK;
 }
@@ -119,7 +127,7 @@ static stk_status between(stk_fit *f, stk_error *err)
 {
     stk_trainer *t = f->t;
     if (__atomic_load_n(&t->stop, __ATOMIC_ACQUIRE)) return stopped(f, err);
-    if (f->every_step) {
+    if (tells_batch(f)) {
         STK_TRY(read_metrics(f, err));
         stk_progress p = progress(f);
         EACH(f, batch_end, &p, err);
@@ -202,6 +210,7 @@ static stk_status begin_epoch(stk_fit *f, stk_error *err)
         STK_TRY(stk_step_reset(t->maker, t->store, err));
         EACH(f, epoch_begin, f->epoch, err);
     }
+    stk_trace_step_break(); /* epochs begin and end outside of steps */
     f->began = stk_now_ns();
     f->samples = 0;
     f->first_batch = f->batch;
@@ -218,6 +227,7 @@ static stk_status one_epoch(stk_fit *f, stk_error *err)
         if (f->batches.end) break;
         STK_TRY(between(f, err));
     }
+    stk_trace_step_break();
     stk_status status = finish_epoch(f, &p, err);
     if (status == STK_OK) status = tell_epoch(f, &p, err);
     if (status == STK_OK) put_names_back(f->t, p.logs.count);
@@ -378,6 +388,7 @@ stk_status stk_trainer_fit(stk_trainer *t, const stk_train_data *data,
     stk_books_start(&t->books);
     stk_status status = open_data(&f, data, err);
     if (status == STK_OK) status = run(&f, err);
+    stk_trace_step_break();
     stk_books_end(&t->books);
     t->fit = NULL;
     t->position.epoch = f.epoch;

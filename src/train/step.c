@@ -367,6 +367,9 @@ static void build_update(const work *w, stk_val loss)
     for (int32_t i = 0; i < s->ntrained; i++) v[i] = w->weights[s->trained[i]];
     if (s->ntrained == 0) return; /* nothing to train: statistics of layers may still move */
     stk_g_gradients(g, stk_optimizer_scale_loss(s->optimizer, g, loss), s->ntrained, v, d);
+    stk_origin before = g->origin;
+    stk_g_place(g, "optimizer");
+    g->origin.part = STK_PART_UPDATE;
     stk_optimizer_apply(s->optimizer, g,
                         &(stk_update){.n = s->ntrained,
                                       .variables = v,
@@ -374,6 +377,7 @@ static void build_update(const work *w, stk_val loss)
                                       .names = s->names,
                                       .constrain = constrain,
                                       .context = (void *)(uintptr_t)s});
+    g->origin = before;
 }
 
 static bool prepare(work *w, const stk_val *x)
@@ -418,8 +422,11 @@ void stk_step_build(const stk_step *s, stk_step_mode mode, bool weighted, stk_gr
         return;
     }
     if (!stk_graph_ok(g)) return;
+    const char *before = stk_g_place(g, "loss");
     stk_val loss = build_losses(&w);
+    stk_g_place(g, "metrics");
     build_metrics(&w);
+    stk_g_place(g, before);
     if (mode == STK_STEP_TRAIN && stk_graph_ok(g)) build_update(&w, loss);
     stk_g_output(g, "loss", loss);
 }

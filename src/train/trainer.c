@@ -158,7 +158,8 @@ stk_status stk_trainer_new(stk_model *model, const stk_trainer_options *options,
     t->nx = stk_model_input_count(model);
     t->ny = stk_model_output_count(model);
     t->seed = o.seed;
-    stk_status status = setup(t, &o, err);
+    stk_status status = stk_trainer_keep_options(t, &o, err);
+    if (status == STK_OK) status = setup(t, &o, err);
     t->how = (stk_program_options){.device = t->device,
                                    .store = t->store,
                                    .threads = o.threads,
@@ -170,11 +171,32 @@ stk_status stk_trainer_new(stk_model *model, const stk_trainer_options *options,
     return status;
 }
 
+static void drop_programs(stk_trainer *t)
+{
+    for (int i = 0; i < STK_MODES; i++)
+        for (int k = 0; k < 2; k++) {
+            stk_function_release(t->functions[i][k]);
+            t->functions[i][k] = NULL;
+        }
+    t->last = NULL;
+}
+
+stk_status stk_trainer_set_threads(stk_trainer *t, int32_t threads, stk_error *err)
+{
+    if (!t || threads < 0)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_trainer_set_threads: a trainer and 0 or more threads must be given");
+    if (t->fit) return stk_fail(err, STK_ERR_STATE, "stk_trainer_set_threads: it is training");
+    t->how.threads = threads;
+    drop_programs(t);
+    return STK_OK;
+}
+
 void stk_trainer_release(stk_trainer *t)
 {
     if (!t) return;
-    for (int i = 0; i < STK_MODES; i++)
-        for (int k = 0; k < 2; k++) stk_function_release(t->functions[i][k]);
+    drop_programs(t);
+    stk_trainer_drop_options(t);
     for (int32_t i = 0; t->names && i < 2 * t->nlogs + 1; i++) stk_free(t->names[i]);
     stk_free(t->names);
     stk_free(t->values);

@@ -39,6 +39,7 @@ struct stk_trainer {
     stk_device *device;
     stk_store *store;
     stk_program_options how;
+    stk_trainer_options made; /* as it was made, with texts of its own; device NULL */
     int64_t seed, step;
     stk_function *functions[STK_MODES][2]; /* [..][weighted] */
     stk_program *last;
@@ -61,6 +62,15 @@ struct stk_trainer {
 void stk_books_start(stk_books *b);
 int32_t stk_books_enter(stk_books *b, int32_t kind); /* returns the one that was left */
 void stk_books_end(stk_books *b);
+
+/* twin.c: a trainer with the same model, losses and weights but another policy of numbers and memory of its own. */
+STK_MUST_USE stk_status stk_trainer_twin(stk_trainer *t, const char *precision, stk_trainer **out,
+                                         stk_error *err);
+/* Does it compute with 32-bit numbers throughout? */
+bool stk_trainer_is_float32(stk_trainer *t);
+STK_MUST_USE stk_status stk_trainer_keep_options(stk_trainer *t, const stk_trainer_options *o,
+                                                 stk_error *err);
+void stk_trainer_drop_options(stk_trainer *t);
 
 /* trainer.c: the program for this batch, fed. */
 STK_MUST_USE stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *b,

@@ -137,6 +137,6 @@ stk_status stk_record_books(stk_recording *rec, stk_report *r, stk_error *err)
             r->book[b] = s.ns[b] * 1e-9 / (double)r->book_steps;
     }
     stk_free(s.others);
-    stk_free(known.launch);
+    stk_known_launches_release(&known);
     return status;
 }

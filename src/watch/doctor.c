@@ -160,6 +160,7 @@ static bool worth_trying(const doctor *d, stk_knob k)
     switch (k) {
     case STK_KNOB_PREFETCH:
     case STK_KNOB_WORKERS:
+    case STK_KNOB_FUSED:
     case STK_KNOB_CACHE:
         return input.best > 0 ? input.high > 1.03 : share(d, STK_BOOK_INPUT) > LEAST;
     case STK_KNOB_READ_EVERY: return share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) > LEAST;

@@ -1,5 +1,6 @@
 /* job_train.c - a trainer as a job for the doctor. Each lane keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
+#include "graph/store.h"
 #include "train/trainer.h"
 #include "watch/report.h"
 
@@ -8,12 +9,20 @@
 
 typedef struct train_job {
     stk_trainer *trainer;
+    stk_trainer *narrow; /* the same with 16-bit numbers and memory of its own, or NULL */
     const stk_train_data *data;
     stk_fit_options fit;
     int32_t nsaved;
     stk_tensor **saved; /* in the order of the store */
+    double *states;     /* of all callbacks */
     int64_t step;
 } train_job;
+
+enum { STAGES = 32 };
+typedef struct depth_log { /* of one stage's queue */
+    float kept[STK_WATCH_DEPTHS];
+    double sum, least, most;
+} depth_log;
 
 typedef struct train_lane {
     train_job *job;
@@ -22,6 +31,14 @@ typedef struct train_lane {
     stk_dataset *dataset; /* own one, else NULL */
     stk_stream *stream;   /* behind it */
     bool free_model;
+    stk_trainer *trainer;
+    int32_t threads;                       /* programs of its own when not those of the trainer */
+    stk_function *functions[STK_MODES][2]; /* those; NULL: the trainer's */
+    bool own_programs;
+    /* queues over time: every `stride`-th batch is looked at */
+    depth_log depths[STAGES];
+    int32_t ndepths;
+    int64_t taken, stride, looks;
 } train_lane;
 
 /* ---- one batch, again and again ------------------------------------------------------------------------------- */
@@ -75,6 +92,30 @@ static stk_status make_free_input(train_lane *l, stk_error *err)
 
 /* ---- a stream that lives longer than a fit -------------------------------------------------------------------------- */
 
+/* When the log is full, every other entry makes room. */
+static void log_depths(train_lane *l)
+{
+    int64_t now[STAGES];
+    int32_t n = stk_stream_depths(l->stream, now, STAGES);
+    if (l->ndepths == STK_WATCH_DEPTHS) {
+        l->ndepths /= 2;
+        l->stride *= 2;
+        for (int32_t i = 0; i < STAGES; i++)
+            for (int32_t k = 0; k < l->ndepths; k++)
+                l->depths[i].kept[k] = l->depths[i].kept[2 * k];
+    }
+    for (int32_t i = 0; i < n && i < STAGES; i++) {
+        depth_log *d = &l->depths[i];
+        double depth = (double)now[i];
+        d->kept[l->ndepths] = (float)depth;
+        d->sum += depth;
+        if (l->looks == 0 || depth < d->least) d->least = depth;
+        if (depth > d->most) d->most = depth;
+    }
+    l->ndepths++;
+    l->looks++;
+}
+
 static stk_status lane_walk(void *context, void **walk, stk_error *err)
 {
     (void)err;
@@ -84,15 +125,18 @@ static stk_status lane_walk(void *context, void **walk, stk_error *err)
 static stk_status lane_next(void *context, void *walk, stk_tensor **parts, bool *end,
                             stk_error *err)
 {
+    train_lane *l = context;
     (void)walk;
-    return stk_stream_next(((train_lane *)context)->stream, parts, end, err);
+    if (l->taken++ % l->stride == 0) log_depths(l);
+    return stk_stream_next(l->stream, parts, end, err);
 }
 static void lane_leave(void *context, void *walk) { (void)context, (void)walk; }
 
-static stk_status keep_stream(train_lane *l, int64_t prefetch, stk_error *err)
+static stk_status keep_stream(train_lane *l, const stk_job_settings *s, stk_error *err)
 {
-    stk_dataset *source =
-        stk_data_repeat(stk_dataset_retain(l->job->data->dataset), STK_INFINITE, err);
+    int64_t prefetch = s->value[STK_KNOB_PREFETCH];
+    stk_dataset *source = stk_settings_pipeline(s, stk_dataset_retain(l->job->data->dataset), err);
+    source = stk_data_repeat(source, STK_INFINITE, err);
     if (prefetch > 0) source = stk_data_prefetch(source, prefetch, err);
     if (!source) return STK_ERR_MEMORY;
     stk_status status = stk_dataset_stream(source, NULL, &l->stream, err);
@@ -118,6 +162,8 @@ static void lane_close(void *context, void *lane)
 {
     train_lane *l = lane;
     (void)context;
+    for (int i = 0; i < STK_MODES; i++)
+        for (int k = 0; k < 2; k++) stk_function_release(l->functions[i][k]);
     stk_dataset_release(l->dataset);
     stk_stream_release(l->stream);
     stk_free(l);
@@ -132,14 +178,18 @@ static stk_status lane_open(void *context, const stk_job_settings *s, void **lan
     l->fit = job->fit;
     l->data = *job->data;
     l->free_model = s->value[STK_KNOB_FREE_MODEL] == 1;
-    if (s->value[STK_KNOB_BATCH] != STK_AS_IS) l->fit.batch = s->value[STK_KNOB_BATCH];
+    l->stride = 1;
+    bool narrow = s->value[STK_KNOB_PRECISION] != STK_AS_IS && job->narrow;
+    l->trainer = narrow ? job->narrow : job->trainer;
+    l->own_programs = s->value[STK_KNOB_THREADS] != STK_AS_IS;
+    if (l->own_programs) l->threads = (int32_t)s->value[STK_KNOB_THREADS];
+    stk_job_settings_options(s, NULL, &l->fit);
     if (s->value[STK_KNOB_FREE_CALLBACKS] == 1) l->fit.ncallbacks = 0;
     stk_status status = STK_OK;
-    int64_t ahead = s->value[STK_KNOB_PREFETCH];
     if (s->value[STK_KNOB_FREE_INPUT] == 1)
         status = make_free_input(l, err);
     else if (job->data->dataset)
-        status = keep_stream(l, ahead == STK_AS_IS ? 0 : ahead, err);
+        status = keep_stream(l, s, err);
     if (status == STK_OK)
         *lane = l;
     else
@@ -160,13 +210,32 @@ static stk_status take_batches(train_lane *l, int64_t n, stk_error *err)
     return STK_OK;
 }
 
+/* The lane's programs against the trainer's: they work on the same variables. */
+static void swap_programs(train_lane *l)
+{
+    stk_trainer *t = l->trainer;
+    int32_t threads = t->how.threads;
+    t->how.threads = l->threads;
+    l->threads = threads;
+    t->last = NULL;
+    for (int i = 0; i < STK_MODES; i++)
+        for (int k = 0; k < 2; k++) {
+            stk_function *f = t->functions[i][k];
+            t->functions[i][k] = l->functions[i][k];
+            l->functions[i][k] = f;
+        }
+}
+
 static stk_status lane_run(void *context, void *lane, int64_t steps, stk_error *err)
 {
     train_lane *l = lane;
     (void)context;
     if (l->free_model) return take_batches(l, steps, err);
     l->fit.steps_per_epoch = steps;
-    return stk_trainer_fit(l->job->trainer, &l->data, &l->fit, NULL, err);
+    if (l->own_programs) swap_programs(l);
+    stk_status status = stk_trainer_fit(l->trainer, &l->data, &l->fit, NULL, err);
+    if (l->own_programs) swap_programs(l);
+    return status;
 }
 
 /* ---- stages --------------------------------------------------------------------------------------------------------------- */
@@ -187,15 +256,29 @@ static stk_watch_stage_kind kind_of(const char *name)
     return STK_STAGE_COMPUTE;
 }
 
+static void add_depths(const train_lane *l, int32_t i, const stk_stage_stats *s,
+                       stk_watch_stage *out)
+{
+    const depth_log *d = &l->depths[i];
+    if (!l->looks || d->most <= 0) return;
+    out->depth = d->sum / (double)l->looks;
+    out->depth_least = d->least;
+    out->depth_most = d->most;
+    out->ndepths = l->ndepths;
+    memcpy(out->depths, d->kept, sizeof out->depths);
+    if (s->elements) out->bytes = (int64_t)(out->depth * (double)s->bytes / (double)s->elements);
+}
+
 /* The data tells from its end; a report follows the walk of a record. */
 static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int32_t most)
 {
-    enum { ROOM = 32 };
     const train_lane *l = lane;
-    stk_stage_stats stats[ROOM];
+    stk_stage_stats stats[STAGES];
+    stk_stream_usage usage = {.seconds = 0};
     (void)context;
-    int32_t n = l->stream ? stk_stream_stats(l->stream, stats, ROOM) : 0, made = 0;
-    if (n > ROOM) n = ROOM;
+    int32_t n = l->stream ? stk_stream_stats(l->stream, stats, STAGES) : 0, made = 0;
+    if (n > STAGES) n = STAGES;
+    if (l->stream) stk_stream_usage_read(l->stream, &usage);
     for (int32_t i = n - 1; i >= 0 && made < most; i--) {
         const stk_stage_stats *s = &stats[i];
         stk_watch_stage *o = &out[made++];
@@ -206,7 +289,9 @@ static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int3
                                .wait_input_seconds = s->waiting_for_input,
                                .wait_room_seconds = s->waiting_for_room,
                                .depth = (double)s->queued,
-                               .capacity = (double)s->capacity};
+                               .capacity = (double)s->capacity,
+                               .seconds = usage.seconds};
+        add_depths(l, i, s, o);
         snprintf(o->name, sizeof o->name, "%s%s%s", s->name, s->detail[0] ? " " : "", s->detail);
     }
     return made;
@@ -218,8 +303,24 @@ static void forget(train_job *job)
 {
     for (int32_t i = 0; i < job->nsaved; i++) stk_tensor_release(job->saved[i]);
     stk_free(job->saved);
+    stk_free(job->states);
     job->saved = NULL;
+    job->states = NULL;
     job->nsaved = 0;
+}
+
+/* Callbacks count too: early stopping must not remember what probes did. */
+static int64_t copy_states(const train_job *job, double *states, bool back)
+{
+    int64_t at = 0;
+    for (int32_t i = 0; i < job->fit.ncallbacks; i++) {
+        stk_callback *c = job->fit.callbacks[i];
+        for (int32_t k = 0; k < c->nstate; k++, at++) {
+            if (states && back) c->state[k] = states[at];
+            if (states && !back) states[at] = c->state[k];
+        }
+    }
+    return at;
 }
 
 static stk_status save(void *context, stk_error *err)
@@ -229,12 +330,25 @@ static stk_status save(void *context, stk_error *err)
     forget(job);
     int32_t n = stk_store_count(store);
     job->saved = stk_calloc((size_t)n, sizeof *job->saved);
-    if (!job->saved) return stk_fail_memory(err, "a copy of the weights", 0);
+    job->states = stk_calloc((size_t)copy_states(job, NULL, false) + 1, sizeof *job->states);
+    if (!job->saved || !job->states) return stk_fail_memory(err, "a copy of the weights", 0);
+    copy_states(job, job->states, false);
     job->step = job->trainer->step;
     for (; job->nsaved < n; job->nsaved++)
         STK_TRY(stk_store_get(store, stk_store_name(store, job->nsaved), &job->saved[job->nsaved],
                               err));
     return STK_OK;
+}
+
+/* Variables that came with the first program (slots of optimizers) begin as zeros, and shall do so again. */
+static stk_status clear_variable(stk_store *store, const char *name, stk_error *err)
+{
+    stk_tensor *value = NULL;
+    STK_TRY(stk_store_get(store, name, &value, err));
+    memset(value->data, 0, (size_t)stk_tensor_bytes(value));
+    stk_status status = stk_store_set(store, name, value, err);
+    stk_tensor_release(value);
+    return status;
 }
 
 static stk_status restore(void *context, stk_error *err)
@@ -243,6 +357,9 @@ static stk_status restore(void *context, stk_error *err)
     stk_store *store = stk_trainer_store(job->trainer);
     for (int32_t i = 0; i < job->nsaved; i++)
         STK_TRY(stk_store_set(store, stk_store_name(store, i), job->saved[i], err));
+    for (int32_t i = job->nsaved; i < stk_store_count(store); i++) /* new ones come last */
+        STK_TRY(clear_variable(store, stk_store_name(store, i), err));
+    copy_states(job, job->states, true);
     job->trainer->step = job->step;
     job->trainer->position.epoch = job->trainer->position.batch = 0;
     return STK_OK;
@@ -259,6 +376,25 @@ static int64_t batch_of(const stk_train_data *data, const stk_fit_options *fit)
                : 1;
 }
 
+static bool has_node(const stk_dataset *ds, const char *name)
+{
+    bool found = !strcmp(stk_dataset_name(ds), name);
+    for (int32_t i = 0; i < stk_dataset_inputs(ds) && !found; i++)
+        found = has_node(stk_dataset_input(ds, i), name);
+    return found;
+}
+
+static void offer_pipeline(stk_dataset *ds, stk_job_knob *k)
+{
+    stk_stream_options o = stk_dataset_options(ds);
+    int32_t workers = stk_dataset_workers(ds);
+    if (workers == 0 && o.threads == 1 && has_node(ds, "map")) workers = 1;
+    bool ahead = !strcmp(stk_dataset_name(ds), "prefetch");
+    k[STK_KNOB_PREFETCH] = (stk_job_knob){!ahead, 0, 64};
+    k[STK_KNOB_WORKERS] = (stk_job_knob){workers > 0, workers, 64};
+    k[STK_KNOB_FUSED] = (stk_job_knob){!o.rewrite, 0, 1};
+}
+
 static void offer_knobs(stk_job *out, const train_job *job)
 {
     const stk_train_data *d = job->data;
@@ -268,8 +404,29 @@ static void offer_knobs(stk_job *out, const train_job *job)
     k[STK_KNOB_FREE_CALLBACKS] = (stk_job_knob){job->fit.ncallbacks > 0, 0, 1};
     k[STK_KNOB_FREE_MODEL] = (stk_job_knob){d->dataset != NULL, 0, 1};
     k[STK_KNOB_BATCH] = (stk_job_knob){!d->dataset, out->batch, rows};
-    bool ahead = d->dataset && !strcmp(stk_dataset_name(d->dataset), "prefetch");
-    k[STK_KNOB_PREFETCH] = (stk_job_knob){d->dataset && !ahead, 0, 64};
+    stk_device_report device;
+    stk_device_describe(job->trainer->device, &device);
+    int32_t limit = job->trainer->how.threads;
+    int32_t threads = limit > 0 && limit < device.threads ? limit : device.threads;
+    k[STK_KNOB_THREADS] = (stk_job_knob){threads > 1, threads, threads};
+    k[STK_KNOB_PRECISION] = (stk_job_knob){job->narrow != NULL, 32, 32};
+    bool told = false;
+    for (int32_t i = 0; i < job->fit.ncallbacks; i++)
+        told |= job->fit.callbacks[i]->batch_end != NULL;
+    int64_t every = job->fit.callbacks_every > 1 ? job->fit.callbacks_every : 1;
+    k[STK_KNOB_CALLBACK_EVERY] = (stk_job_knob){told, every, 1000};
+    if (d->dataset) offer_pipeline(d->dataset, k);
+}
+
+/* Half the numbers' size, where the model has no opinion of its own and a second set of weights is affordable. When it
+ * cannot be made, it is not offered. */
+static void make_narrow(train_job *job)
+{
+    enum { MOST = 256 << 20 };
+    stk_trainer *t = job->trainer;
+    if (stk_store_bytes(t->store) > MOST || !stk_trainer_is_float32(t)) return;
+    stk_error ignored;
+    if (stk_trainer_twin(t, "mixed_bfloat16", &job->narrow, &ignored) != STK_OK) job->narrow = NULL;
 }
 
 stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const stk_fit_options *fit,
@@ -284,6 +441,7 @@ stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const s
     train_job *job = stk_calloc(1, sizeof *job);
     if (!job) return stk_fail_memory(err, "a job", sizeof *job);
     *job = (train_job){.trainer = t, .data = data, .fit = fit ? *fit : stk_fit_defaults()};
+    make_narrow(job);
     int64_t plan = job->fit.epochs * job->fit.steps_per_epoch;
     if (plan == 0 && arrays)
         plan = job->fit.epochs * stk_ceil_div(data->x[0]->shape[0], job->fit.batch);
@@ -310,7 +468,9 @@ stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const s
 void stk_train_job_release(stk_job *job)
 {
     if (!job || !job->context) return;
-    forget(job->context);
+    train_job *own = job->context;
+    forget(own);
+    stk_trainer_release(own->narrow);
     stk_free(job->context);
     *job = (stk_job){0};
 }

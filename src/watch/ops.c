@@ -11,13 +11,31 @@
 static void take_program(void *context, const stk_program_facts *facts)
 {
     stk_known_launches *k = context;
-    k->programs++;
-    if (facts->runs >= k->busiest.runs) k->busiest = *facts;
+    size_t bytes = (size_t)facts->nbuffers * sizeof *facts->buffers;
+    stk_buffer_facts *buffers = stk_malloc(bytes + 1);
+    if (!buffers || k->no_memory || !STK_GROW(k->program, k->programs, k->cap_programs)) {
+        k->no_memory = true;
+        stk_free(buffers);
+        return;
+    }
+    if (bytes) memcpy(buffers, facts->buffers, bytes);
+    stk_program_facts *p = &k->program[k->programs++];
+    *p = *facts;
+    p->launches = NULL;
+    p->buffers = buffers;
     for (int64_t i = 0; i < facts->nlaunches && !k->no_memory; i++) {
         k->no_memory = !STK_GROW(k->launch, k->n, k->cap);
         if (!k->no_memory) k->launch[k->n++] = facts->launches[i];
     }
-    k->busiest.launches = NULL;
+}
+
+void stk_known_launches_release(stk_known_launches *k)
+{
+    for (int64_t i = 0; i < k->programs; i++)
+        stk_free((stk_buffer_facts *)(uintptr_t)k->program[i].buffers);
+    stk_free(k->program);
+    stk_free(k->launch);
+    *k = (stk_known_launches){0};
 }
 
 static int by_tag(const void *a, const void *b)
@@ -31,8 +49,7 @@ stk_status stk_known_launches_get(stk_known_launches *k, stk_error *err)
     stk_status status = stk_program_visit(take_program, k, err);
     if (status == STK_OK && k->no_memory) status = stk_fail_memory(err, "facts about launches", 0);
     if (status != STK_OK) {
-        stk_free(k->launch);
-        *k = (stk_known_launches){0};
+        stk_known_launches_release(k);
         return status;
     }
     if (k->n) qsort(k->launch, (size_t)k->n, sizeof *k->launch, by_tag);
@@ -47,13 +64,7 @@ const stk_launch_facts *stk_known_launch(const stk_known_launches *k, uint32_t t
 
 /* ---- sums by launch ------------------------------------------------------------------------------------------------- */
 
-typedef struct tally { /* of one tag; label only for launches made by hand */
-    uint32_t tag;
-    const char *label;
-    int64_t calls;
-    double thread_seconds, step_seconds; /* of all threads; of the step's own */
-    uint64_t threads;                    /* bit per thread seen */
-} tally;
+typedef stk_tally tally;
 
 typedef struct tallies {
     tally *t;
@@ -124,14 +135,19 @@ static stk_report_op *find_row(tallies *t, const stk_report_op *like)
     return &t->rows[t->nrows++];
 }
 
+/* The step's own thread has a share of every launch that is split, and all of the others: its time is the wall. */
+double stk_tally_seconds(const stk_tally *t)
+{
+    return t->step_seconds > 0 ? t->step_seconds
+                               : t->thread_seconds / __builtin_popcountll(t->threads);
+}
+
 static void add_row(const stk_report *r, const stk_known_launches *known, const tally *t,
                     tallies *all)
 {
     const stk_launch_facts *f = stk_known_launch(known, t->tag);
-    /* The step's own thread has a share of every launch that is split, and all of the others: its time is the wall. */
     double all_seconds = t->thread_seconds, calls = (double)t->calls;
-    double seconds =
-        t->step_seconds > 0 ? t->step_seconds : all_seconds / __builtin_popcountll(t->threads);
+    double seconds = stk_tally_seconds(t);
     int32_t threads = (int32_t)(all_seconds / seconds + 0.6);
     stk_report_op like = {.label = t->label,
                           .kernel = f ? f->kernel : "-",
@@ -179,20 +195,36 @@ static stk_status make_rows(stk_report *r, const stk_known_launches *known, tall
     return STK_OK;
 }
 
-static void describe_program(const stk_known_launches *known, stk_report *r)
+/* The program that took most time in this recording; without any, the one that ran most. */
+static const stk_program_facts *find_busiest(const stk_known_launches *known, const tallies *all)
 {
-    const stk_program_stats *s = &known->busiest.stats;
+    const stk_program_facts *best = NULL;
+    double most = -1;
+    for (int64_t i = 0; i < known->programs; i++) {
+        const stk_program_facts *p = &known->program[i];
+        double seconds = 0;
+        for (int64_t k = 0; k < all->n; k++)
+            if (all->t[k].tag >> STK_TAG_PLACE_BITS == p->serial)
+                seconds += stk_tally_seconds(&all->t[k]);
+        if (seconds < most || (best && seconds == most && p->runs <= best->runs)) continue;
+        best = p;
+        most = seconds;
+    }
+    return best;
+}
+
+static void describe_program(const stk_known_launches *known, const stk_program_facts *p,
+                             stk_report *r)
+{
+    const stk_program_stats *s = &p->stats;
     r->program = (stk_program_totals){.launches = s->launches,
                                       .regions = s->regions,
-                                      .programs = known->programs,
+                                      .programs = (int32_t)known->programs,
                                       .flops = s->flops,
                                       .bytes = s->bytes,
                                       .build_ms = s->build_ms,
                                       .election_ms = s->election_ms};
-    r->input_bytes = known->busiest.input_bytes;
-    r->memory.arena = s->arena_bytes;
-    r->memory.constants = s->constant_bytes;
-    r->memory.variables = s->variable_bytes;
+    r->input_bytes = p->input_bytes;
 }
 
 stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
@@ -202,9 +234,14 @@ stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
     STK_TRY(stk_known_launches_get(&known, err));
     stk_status status = add_up(rec, r, &all, err);
     if (status == STK_OK && all.n) status = make_rows(r, &known, &all, err);
-    if (known.programs) describe_program(&known, r);
+    if (status == STK_OK) status = stk_record_places(&known, all.t, all.n, r, err);
+    const stk_program_facts *busiest = find_busiest(&known, &all);
+    if (status == STK_OK && busiest) {
+        describe_program(&known, busiest, r);
+        status = stk_record_memory(busiest, r, err);
+    }
     stk_free(all.t);
     stk_free(all.ideal);
-    stk_free(known.launch);
+    stk_known_launches_release(&known);
     return status;
 }

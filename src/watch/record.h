@@ -57,16 +57,33 @@ stk_status stk_record_books(stk_recording *rec, stk_report *r, stk_error *err);
 /* ops.c: kernels by launch, histogram, threads, a stretch for the timeline, totals of the programs. */
 stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err);
 stk_status stk_record_timeline(stk_recording *rec, stk_report *r, stk_error *err);
-/* The facts of a launch by its tag; NULL when its program is gone. */
+/* What the living programs say about themselves. */
 typedef struct stk_known_launches {
     stk_launch_facts *launch; /* by tag */
     int64_t n, cap;
-    stk_program_facts busiest; /* launches NULL */
-    int32_t programs;
+    stk_program_facts *program; /* launches NULL, buffers owned */
+    int64_t programs, cap_programs;
     bool no_memory;
 } stk_known_launches;
 stk_status stk_known_launches_get(stk_known_launches *k, stk_error *err);
+void stk_known_launches_release(stk_known_launches *k);
+/* The facts of a launch by its tag; NULL when its program is gone. */
 const stk_launch_facts *stk_known_launch(const stk_known_launches *k, uint32_t tag);
+
+typedef struct stk_tally { /* of one tag; label only for launches made by hand */
+    uint32_t tag;
+    const char *label;
+    int64_t calls;
+    double thread_seconds, step_seconds; /* of all threads; of the step's own */
+    uint64_t threads;                    /* bit per thread seen */
+} stk_tally;
+double stk_tally_seconds(const stk_tally *t); /* wall, as the step's thread saw it */
+
+/* places.c: the same by layer, and the tiny ones. */
+stk_status stk_record_places(const stk_known_launches *known, const stk_tally *t, int64_t n,
+                             stk_report *r, stk_error *err);
+/* arena.c: the memory of one program. */
+stk_status stk_record_memory(const stk_program_facts *p, stk_report *r, stk_error *err);
 
 static inline bool stk_in_steady(const stk_recording *rec, int64_t ns)
 {

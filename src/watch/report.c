@@ -52,6 +52,7 @@ char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size)
     const char *name = stk_knob_name(knob);
     switch (knob) {
     case STK_KNOB_CACHE: snprintf(text, size, "cache of %lld MiB", (long long)value); break;
+    case STK_KNOB_FUSED: snprintf(text, size, "fused order of the pipeline"); break;
     case STK_KNOB_NATIVE_INPUT: snprintf(text, size, "batches in the program's own type"); break;
     case STK_KNOB_ELECTED: snprintf(text, size, "kernels by timing"); break;
     case STK_KNOB_GROUP: snprintf(text, size, "%lld steps per call", (long long)value); break;
@@ -64,7 +65,9 @@ char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size)
         else
             snprintf(text, size, "callbacks every %lld steps", (long long)value);
         break;
-    case STK_KNOB_PRECISION: snprintf(text, size, "%lld-bit numbers", (long long)value); break;
+    case STK_KNOB_PRECISION:
+        snprintf(text, size, "%lld-bit numbers (mixed_bfloat16)", (long long)value);
+        break;
     default: snprintf(text, size, "%s %lld", name, (long long)value);
     }
     return text;

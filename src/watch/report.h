@@ -27,10 +27,41 @@ typedef struct stk_report_op { /* one launch of a program, or all calls of one l
     bool updates;
 } stk_report_op;
 
+typedef struct stk_place_row { /* what a layer costs, forward and backward */
+    const char *place;         /* "encoder/dense_1", "optimizer", "" = not known */
+    const char *largest;       /* its dearest op */
+    int64_t launches, calls, tiny_calls;
+    double seconds, backward_seconds, tiny_seconds;
+} stk_place_row;
+typedef struct stk_tiny_ops { /* calls below STK_TINY_SECONDS, of one step */
+    double calls, seconds;
+    double ideal_seconds; /* the same work at the speed of large ops */
+} stk_tiny_ops;
+static const double STK_TINY_SECONDS = 2e-6;
+
+enum { STK_SLICES = 48 };
 typedef struct stk_thread_row {
     const char *name;
-    double busy; /* share of the steady state's wall time in spans */
+    double busy;  /* share of the steady state's wall time in spans */
+    double *over; /* the same in nslices slices of the steady state */
+    int64_t nover;
 } stk_thread_row;
+
+typedef struct stk_buffer_row { /* a piece of the arena */
+    int64_t at, bytes;
+    int32_t first, last; /* regions of the program in which it is alive */
+    int32_t kind;        /* stk_memory_kind */
+    const char *place;
+} stk_buffer_row;
+typedef enum stk_memory_kind {
+    STK_MEMORY_ACTIVATIONS,
+    STK_MEMORY_GRADIENTS,
+    STK_MEMORY_UPDATE,
+    STK_MEMORY_SCRATCH,
+    STK_MEMORY_KINDS
+} stk_memory_kind;
+const char *stk_memory_kind_name(stk_memory_kind kind);
+const char *stk_memory_kind_colour(stk_memory_kind kind);
 
 typedef struct stk_span_row { /* a few steady steps, for the timeline */
     int32_t thread;           /* row of threads[] */
@@ -43,6 +74,9 @@ enum { STK_HISTOGRAM = 16 }; /* calls of kernels by time: below 1/2 us, 1, 2, 4 
 
 typedef struct stk_memory_rows {
     int64_t arena, constants, variables, stages, peak_rss;
+    int64_t weights, optimizer, metrics, inputs;
+    int64_t peak[STK_MEMORY_KINDS]; /* of the arena, at its fullest moment */
+    int64_t peak_at;                /* that moment, as a region */
 } stk_memory_rows;
 
 typedef struct stk_program_totals { /* of the program that took most time */
@@ -86,8 +120,15 @@ struct stk_report {
     stk_watch_stage *stages; /* in the order of the walk */
     int64_t nstages, cap_stages;
     int32_t limiting_stage; /* -1: none */
+    stk_place_row *places;  /* slowest first */
+    int64_t nplaces;
+    stk_tiny_ops tiny;
     stk_thread_row *threads;
     int64_t nthreads;
+    double device_busy;      /* share of the steady state in which some kernel runs */
+    double device_threads;   /* threads that compute then, on average */
+    stk_buffer_row *buffers; /* of the busiest program, at most STK_BUFFERS_KEPT */
+    int64_t nbuffers;
     stk_span_row *spans;
     int64_t nspans;
     int64_t histogram_calls[STK_HISTOGRAM];
@@ -111,13 +152,15 @@ struct stk_report {
     int64_t ndevices;
     double doctor_seconds;
 };
-enum { STK_STEPS_KEPT = 600, STK_SPANS_KEPT = 1500 };
+enum { STK_STEPS_KEPT = 600, STK_SPANS_KEPT = 1500, STK_BUFFERS_KEPT = 400 };
 
 stk_report *stk_report_new(void); /* NULL without memory */
 const char *stk_book_colour(stk_book book);
 bool stk_knob_parse(const char *name, stk_knob *out);
 /* Of stages and their workers, the one whose time per element is longest; sets limiting_stage. */
 void stk_report_find_limit(stk_report *r);
+/* The dataset (taken over) as these settings want it made, without prefetch. */
+stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err);
 /* "prefetch 2" into text. */
 char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size);
 

@@ -42,6 +42,8 @@ static const char STYLE[] =
     "stroke:var(--line)}svg .hot{stroke:var(--warn);stroke-width:2.5}"
     ".bar{display:inline-block;height:8px;border-radius:2px;background:var(--good);"
     "vertical-align:middle}.bar.m{background:#c2a13a}"
+    ".spark{display:inline-block;width:110px;height:20px;vertical-align:middle}"
+    ".spark .area{fill:var(--good);fill-opacity:.45;stroke:var(--good);stroke-width:1}"
     "footer{margin-top:44px;padding-top:12px;border-top:1px solid var(--line);font-size:12.5px;"
     "color:var(--soft)}"
     "@media(max-width:560px){main{padding:18px 14px 40px}h1{font-size:20px}"
@@ -203,29 +205,96 @@ static void put_phases(const stk_report *r, stk_text *t)
     stk_text_put(t, "</div>\n");
 }
 
+static void put_depths(const stk_watch_stage *s, stk_text *t)
+{
+    double values[STK_WATCH_DEPTHS];
+    stk_text_put(t, "<td class=\"l\">");
+    for (int32_t i = 0; i < s->ndepths; i++) values[i] = s->depths[i];
+    stk_svg_spark(values, s->ndepths, fmax(s->capacity, s->depth_most), t);
+    if (s->depth_most > 0)
+        stk_text_put(t, " <span class=\"small soft\">%.0f&ndash;%.0f, mean %.1f of %.0f</span>",
+                     s->depth_least, s->depth_most, s->depth, s->capacity);
+    else if (s->capacity > 0)
+        stk_text_put(t, "<span class=\"small soft\">%.1f of %.0f</span>", s->depth, s->capacity);
+    stk_text_put(t, "</td>");
+}
+
 static void put_pipeline(const stk_report *r, stk_text *t)
 {
-    char a[24], b[24], c[24], d[24];
+    char a[24], b[24], c[24], d[24], e[24];
     if (!r->nstages) return;
     stk_text_put(t, "<h2>Input pipeline</h2>\n");
     stk_svg_pipeline(r, t);
     stk_text_put(t, "<div class=\"wide\"><table class=\"min\"><tr><th>stage</th><th>workers</th>"
                     "<th>busy per element</th><th>waits for input</th><th>waits for room</th>"
-                    "<th>queue</th><th>memory</th></tr>");
+                    "<th>elements/s</th><th class=\"l\">queue over time</th><th>memory</th></tr>");
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
         stk_text_put(t, "<tr%s>", i == r->limiting_stage ? " class=\"hot\"" : "");
         put_escaped(t, "<td>", s->name, "</td>");
-        stk_text_put(t,
-                     "<td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%.1f of %.0f</td>"
-                     "<td>%s</td></tr>",
-                     s->workers, stk_time_text(s->busy_seconds / n, a),
+        stk_text_put(t, "<td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>", s->workers,
+                     stk_time_text(s->busy_seconds / n, a),
                      stk_time_text(s->wait_input_seconds / n, b),
-                     stk_time_text(s->wait_room_seconds / n, c), s->depth, s->capacity,
-                     stk_bytes_text((double)s->bytes, d));
+                     stk_time_text(s->wait_room_seconds / n, c),
+                     s->seconds > 0 ? stk_count_text((double)s->elements / s->seconds, d) : "");
+        put_depths(s, t);
+        stk_text_put(t, "<td>%s</td></tr>", s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
     }
     stk_text_put(t, "</table></div>\n");
+}
+
+static void put_threads(const stk_report *r, stk_text *t)
+{
+    bool any = false;
+    for (int64_t i = 0; i < r->nthreads; i++) any |= r->threads[i].nover > 0;
+    if (!any) return;
+    stk_text_put(t, "<h2>Threads over time</h2>\n<table>");
+    for (int64_t i = 0; i < r->nthreads; i++) {
+        const stk_thread_row *row = &r->threads[i];
+        put_escaped(t, "<tr><td>", row->name, "</td><td class=\"l\" style=\"width:55%\">");
+        stk_svg_spark(row->over, row->nover, 1, t);
+        stk_text_put(t, "</td><td>%.0f %% busy</td></tr>", row->busy * 100);
+    }
+    stk_text_put(t, "</table>\n");
+    if (r->device_busy > 0)
+        stk_text_put(t,
+                     "<p class=\"soft small\">cpu:0: kernels run %.0f %% of the time, then on "
+                     "%.2f threads.</p>\n",
+                     r->device_busy * 100, r->device_threads);
+}
+
+/* Layers with their share, and what is lost to ops that are too short. */
+static void put_places(const stk_report *r, stk_text *t)
+{
+    enum { MOST = 20 };
+    char a[24], b[24], c[24];
+    double steps = (double)r->book_steps, wall = stk_report_seconds(r, STK_BOOK_COUNT) * steps;
+    if (!r->nplaces || wall <= 0) return;
+    stk_text_put(t, "<h2>Layers</h2>\n<div class=\"wide\"><table class=\"min\"><tr><th>where</th>"
+                    "<th>launches</th><th>per step</th><th>of it backward</th><th>per call</th>"
+                    "<th class=\"l\">of a step</th></tr>");
+    for (int64_t i = 0; i < r->nplaces && i < MOST; i++) {
+        const stk_place_row *p = &r->places[i];
+        double share = p->seconds / wall;
+        put_escaped(t, "<tr><td>", p->place[0] ? p->place : "(not known)", "</td>");
+        stk_text_put(t,
+                     "<td>%lld</td><td>%s</td><td>%s</td><td>%s</td><td class=\"l\"><span "
+                     "class=\"bar\" style=\"width:%.0fpx\"></span> <span class=\"small soft\">"
+                     "%.1f %%</span></td></tr>",
+                     (long long)p->launches, stk_time_text(p->seconds / steps, a),
+                     stk_time_text(p->backward_seconds / steps, b),
+                     stk_time_text(p->calls ? p->seconds / (double)p->calls : 0, c),
+                     fmin(1, share) * 140, share * 100);
+    }
+    stk_text_put(t, "</table></div>");
+    if (r->tiny.calls >= 8)
+        stk_text_put(t,
+                     "<p class=\"soft small\">%.0f calls of a step take less than %s each: %s, "
+                     "%.0f %% of a step. The same work in large ops would take about %s.</p>\n",
+                     r->tiny.calls, stk_time_text(STK_TINY_SECONDS, a),
+                     stk_time_text(r->tiny.seconds, b), r->tiny.seconds * steps / wall * 100,
+                     stk_time_text(r->tiny.ideal_seconds, c));
 }
 
 static void put_ops(const stk_report *r, stk_text *t)
@@ -286,16 +355,48 @@ static void put_devices(const stk_report *r, stk_text *t)
                     "doc/watch.md.</p>\n");
 }
 
-static void put_rest(const stk_report *r, stk_text *t)
+static void put_key(stk_text *t, const char *colour, const char *name, int64_t bytes)
 {
     char text[24];
-    stk_text_put(t, "<h2>Memory and program</h2><div class=\"facts\">");
-    put_fact(t, stk_bytes_text((double)r->memory.arena, text), "activations, one arena");
-    put_fact(t, stk_bytes_text((double)r->memory.variables, text), "variables");
-    put_fact(t, stk_bytes_text((double)r->memory.stages, text), "input pipeline");
+    if (bytes <= 0) return;
+    stk_text_put(t, "<span><i style=\"background:%s\"></i>%s <span class=\"soft\">%s</span></span>",
+                 colour, name, stk_bytes_text((double)bytes, text));
+}
+
+static void put_memory(const stk_report *r, stk_text *t)
+{
+    const stk_memory_rows *m = &r->memory;
+    char text[24];
+    stk_text_put(t, "<h2>Memory</h2><div class=\"facts\">");
+    put_fact(t, stk_bytes_text((double)m->weights, text), "weights");
+    put_fact(t, stk_bytes_text((double)m->optimizer, text), "optimizer");
+    put_fact(t, stk_bytes_text((double)m->arena, text), "arena of the program");
+    put_fact(t, stk_bytes_text((double)m->inputs, text), "one batch");
+    if (m->stages) put_fact(t, stk_bytes_text((double)m->stages, text), "input pipeline");
+    put_fact(t, stk_bytes_text((double)m->peak_rss, text), "peak of the process");
+    stk_text_put(t, "</div>\n");
+    if (!r->nbuffers) return;
+    stk_text_put(t, "<p class=\"soft small\">The arena from the first region of the program to the "
+                    "last: each box is a buffer, as high as it is large and as wide as it lives. "
+                    "At the dashed line it is fullest:</p>");
+    stk_text_put(t, "<div class=\"key\" style=\"margin:0 0 12px\">");
+    for (int k = 0; k < STK_MEMORY_KINDS; k++)
+        put_key(t, stk_memory_kind_colour((stk_memory_kind)k),
+                stk_memory_kind_name((stk_memory_kind)k), m->peak[k]);
+    stk_text_put(t, "</div>\n");
+    stk_svg_arena(r, t);
+}
+
+static void put_program(const stk_report *r, stk_text *t)
+{
+    char text[24];
+    stk_text_put(t, "<h2>Program</h2><div class=\"facts\">");
     snprintf(text, sizeof text, "%d", r->program.launches);
     put_fact(t, text, "launches per step");
+    snprintf(text, sizeof text, "%d", r->program.regions);
+    put_fact(t, text, "regions");
     put_fact(t, stk_count_text(r->program.flops, text), "flop per step");
+    put_fact(t, stk_time_text(r->program.build_ms * 1e-3, text), "to build it");
     stk_text_put(t, "</div>\n");
 }
 
@@ -310,12 +411,15 @@ void stk_report_put_html(const stk_report *r, stk_text *t)
         stk_text_put(t, "<h2>A few steps, thread by thread</h2>\n");
         stk_svg_timeline(r, t);
     }
+    put_threads(r, t);
     put_pipeline(r, t);
     put_ops(r, t);
+    put_places(r, t);
     stk_svg_histogram(r, t);
     put_curve(r, t);
     put_devices(r, t);
     put_phases(r, t);
-    put_rest(r, t);
+    put_memory(r, t);
+    put_program(r, t);
     stk_text_put(t, "<footer>stoker %s</footer></main></body></html>\n", r->version);
 }

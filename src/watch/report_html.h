@@ -11,5 +11,8 @@ void stk_svg_histogram(const stk_report *r, stk_text *t);
 void stk_svg_curve(const stk_report *r, stk_text *t);
 void stk_svg_devices(const stk_report *r, stk_text *t);
 void stk_svg_steps(const stk_report *r, stk_text *t);
+void stk_svg_arena(const stk_report *r, stk_text *t);
+/* A small curve for a table's cell: n values from 0 to top. */
+void stk_svg_spark(const double *values, int64_t n, double top, stk_text *t);
 
 #endif

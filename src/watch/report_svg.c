@@ -293,3 +293,62 @@ void stk_svg_steps(const stk_report *r, stk_text *t)
           r->first_steady ? "warm-up, then steady steps" : "steps");
     end(t);
 }
+
+/* ---- memory: what lives where, and how long -------------------------------------------------------------------------------------- */
+
+void stk_svg_arena(const stk_report *r, stk_text *t)
+{
+    enum { LEFT = 84, BASE = 214, TALL = 200 };
+    double top = (double)r->memory.arena, width = 1;
+    char text[64], size[24];
+    for (int64_t i = 0; i < r->nbuffers; i++) {
+        const stk_buffer_row *b = &r->buffers[i];
+        width = fmax(width, (double)b->last + 1);
+        top = fmax(top, (double)(b->at + b->bytes));
+    }
+    if (top <= 0) return;
+    double x_scale = (WIDE - LEFT - 10) / width, y_scale = TALL / top;
+    begin(t, BASE + 22, "memory plan");
+    for (int k = 0; k <= 2; k++) {
+        double y = BASE - TALL * k / 2.0;
+        axis(t, LEFT - 6, y, WIDE - 10, y);
+        words(t, LEFT - 12, y + 4, "end", "s", stk_bytes_text(top * k / 2, size));
+    }
+    for (int64_t i = 0; i < r->nbuffers; i++) {
+        const stk_buffer_row *b = &r->buffers[i];
+        double h = fmax((double)b->bytes * y_scale, 0.5),
+               w = fmax((double)(b->last - b->first + 1) * x_scale - 0.6, 0.6);
+        rect(t, LEFT + b->first * x_scale, BASE - (double)b->at * y_scale - h, w, h,
+             stk_memory_kind_colour((stk_memory_kind)b->kind));
+        stk_text_put(t, "%s><title>", h > 2 ? " stroke=\"var(--bg)\" stroke-width=\".5\"" : "");
+        stk_text_html(t, b->place[0] ? b->place : "buffer");
+        stk_text_put(t, ": %s %s, regions %d to %d</title></rect>",
+                     stk_memory_kind_name((stk_memory_kind)b->kind),
+                     stk_bytes_text((double)b->bytes, size), b->first, b->last);
+    }
+    double peak = LEFT + ((double)r->memory.peak_at + 0.5) * x_scale;
+    stk_text_put(t,
+                 "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"var(--warn)\" "
+                 "stroke-dasharray=\"4 3\"/>",
+                 peak, peak, BASE - TALL, BASE);
+    words(t, LEFT, BASE + 16, "start", "s", "first region of the program");
+    snprintf(text, sizeof text, "last of %.0f", width);
+    words(t, WIDE - 10, BASE + 16, "end", "s", text);
+    end(t);
+}
+
+void stk_svg_spark(const double *values, int64_t n, double top, stk_text *t)
+{
+    enum { WIDTH = 110, HEIGHT = 20 };
+    if (n < 2 || top <= 0) return;
+    double step = (double)WIDTH / (double)(n - 1);
+    stk_text_put(t,
+                 "<svg class=\"spark\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                 "aria-label=\"over time\"><path class=\"area\" d=\"M0 %d",
+                 WIDTH, HEIGHT, HEIGHT);
+    for (int64_t i = 0; i < n; i++) {
+        double v = fmin(fmax(values[i] / top, 0), 1);
+        stk_text_put(t, "L%.1f %.1f", (double)i * step, HEIGHT - 1 - v * (HEIGHT - 2));
+    }
+    stk_text_put(t, "L%d %dZ\"/></svg>", WIDTH, HEIGHT);
+}

@@ -1,11 +1,12 @@
 /* report_text.c - a report for the terminal, at most 100 columns wide. */
 #include "watch/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { WIDTH = 100, MOST_OPS = 16, BAR = 40 };
+enum { WIDTH = 100, MOST_OPS = 16, MOST_PLACES = 12, BAR = 40 };
 
 static void put_rule(stk_text *t, const char *title)
 {
@@ -184,43 +185,115 @@ static void put_histogram(const stk_report *r, stk_text *t)
     }
 }
 
+/* Where the time goes by layer, and where ops are so short that starting them counts. */
+static void put_places(const stk_report *r, stk_text *t)
+{
+    char all[24], each[24], back[24];
+    double steps = (double)r->book_steps, wall = stk_report_seconds(r, STK_BOOK_COUNT) * steps;
+    if (!r->nplaces || wall <= 0) return;
+    put_rule(t, "layers");
+    stk_text_put(t, "  %-34s %9s %10s %10s %7s %9s  %s\n", "where", "launches", "per step",
+                 "backward", "time", "per call", "dearest op");
+    for (int64_t i = 0; i < r->nplaces && i < MOST_PLACES; i++) {
+        const stk_place_row *p = &r->places[i];
+        stk_text_put(t, "  %-34.34s %9lld %10s %10s %5.1f %% %9s  %.12s\n",
+                     p->place[0] ? p->place : "(not known)", (long long)p->launches,
+                     stk_time_text(p->seconds / steps, all),
+                     stk_time_text(p->backward_seconds / steps, back), p->seconds / wall * 100,
+                     stk_time_text(p->calls ? p->seconds / (double)p->calls : 0, each), p->largest);
+    }
+    if (r->nplaces > MOST_PLACES)
+        stk_text_put(t, "  and %lld more\n", (long long)(r->nplaces - MOST_PLACES));
+    if (r->tiny.calls < 8) return;
+    stk_text_put(t,
+                 "  %.0f calls of a step take less than %s each: %s, %.0f %% of a step; the same "
+                 "work in large\n  ops would take about %s\n",
+                 r->tiny.calls, stk_time_text(STK_TINY_SECONDS, each),
+                 stk_time_text(r->tiny.seconds, all), r->tiny.seconds * steps / wall * 100,
+                 stk_time_text(r->tiny.ideal_seconds, back));
+}
+
 static void put_stages(const stk_report *r, stk_text *t)
 {
-    char a[24], b[24], c[24];
+    char a[24], b[24], c[24], d[24], e[24], queue[32];
     if (!r->nstages) return;
     put_rule(t, "input pipeline");
-    stk_text_put(t, "  %-30s %7s %11s %11s %11s %9s\n", "stage", "workers", "per element",
-                 "wait input", "wait room", "queue");
+    stk_text_put(t, "  %-27s %4s %9s %9s %9s %9s %14s %8s\n", "stage", "work", "busy", "waits for",
+                 "waits for", "elements", "queue: least", "");
+    stk_text_put(t, "  %-27s %4s %9s %9s %9s %9s %14s %8s\n", "", "ers", "per elem.", "input",
+                 "room", "/s", "mean most/room", "RAM");
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
-        stk_text_put(t, "%c %-30.30s %7d %11s %11s %11s %4.1f/%-4.0f\n",
-                     i == r->limiting_stage ? '>' : ' ', s->name, s->workers,
-                     stk_time_text(s->busy_seconds / n, a),
-                     stk_time_text(s->wait_input_seconds / n, b),
-                     stk_time_text(s->wait_room_seconds / n, c), s->depth, s->capacity);
+        if (s->depth_most > 0)
+            snprintf(queue, sizeof queue, "%.0f %.1f %.0f/%.0f", s->depth_least, s->depth,
+                     s->depth_most, s->capacity);
+        else
+            snprintf(queue, sizeof queue, "%.1f/%.0f", s->depth, s->capacity);
+        stk_text_put(
+            t, "%c %-27.27s %4d %9s %9s %9s %9s %14s %8s\n", i == r->limiting_stage ? '>' : ' ',
+            s->name, s->workers, stk_time_text(s->busy_seconds / n, a),
+            stk_time_text(s->wait_input_seconds / n, b), stk_time_text(s->wait_room_seconds / n, c),
+            s->seconds > 0 ? stk_count_text((double)s->elements / s->seconds, d) : "",
+            s->capacity > 0 ? queue : "", s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
     }
     if (r->limiting_stage >= 0) stk_text_put(t, "  > limits the pipeline\n");
 }
 
+static void put_threads(const stk_report *r, stk_text *t)
+{
+    static const char levels[] = " .:-=+*#";
+    if (!r->nthreads) return;
+    put_rule(t, "threads, over the steady state");
+    for (int64_t i = 0; i < r->nthreads; i++) {
+        const stk_thread_row *row = &r->threads[i];
+        stk_text_put(t, "  %-24.24s %5.1f %% busy  ", row->name, row->busy * 100);
+        for (int64_t k = 0; k < row->nover; k++)
+            stk_text_add(t, &levels[(int)(fmin(fmax(row->over[k], 0), 1) * 7.49)], 1);
+        stk_text_add(t, "\n", 1);
+    }
+    if (r->device_busy > 0)
+        stk_text_put(t, "  cpu:0: kernels run %.0f %% of the time, then on %.2f threads\n",
+                     r->device_busy * 100, r->device_threads);
+}
+
+static void put_bytes(stk_text *t, const char *indent, const char *name, int64_t bytes, double most)
+{
+    char size[24];
+    stk_text_put(t, "%s%-*s %10s  ", indent, 16 - (int)strlen(indent), name,
+                 stk_bytes_text((double)bytes, size));
+    for (int k = 0; k < (int)((double)bytes / most * BAR + 0.5); k++) stk_text_add(t, "#", 1);
+    stk_text_add(t, "\n", 1);
+}
+
+static void put_memory(const stk_report *r, stk_text *t)
+{
+    const stk_memory_rows *m = &r->memory;
+    char a[24];
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } rows[] = {{"weights", m->weights},     {"optimizer", m->optimizer}, {"metrics", m->metrics},
+                {"constants", m->constants}, {"batch", m->inputs},        {"pipeline", m->stages},
+                {"arena", m->arena}};
+    double most = 1;
+    put_rule(t, "memory");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if ((double)rows[i].bytes > most) most = (double)rows[i].bytes;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].bytes) put_bytes(t, "  ", rows[i].name, rows[i].bytes, most);
+    for (int k = 0; k < STK_MEMORY_KINDS; k++)
+        if (m->peak[k])
+            put_bytes(t, "    ", stk_memory_kind_name((stk_memory_kind)k), m->peak[k], most);
+    if (r->nbuffers)
+        stk_text_put(t, "  (the arena is fullest in region %lld of %d)\n", (long long)m->peak_at,
+                     r->program.regions);
+    stk_text_put(t, "  process peak %s\n", stk_bytes_text((double)m->peak_rss, a));
+}
+
 static void put_rest(const stk_report *r, stk_text *t)
 {
-    char a[24], b[24], c[24], d[24];
-    if (r->nthreads) {
-        put_rule(t, "threads");
-        for (int64_t i = 0; i < r->nthreads; i++) {
-            stk_text_put(t, "  %-24.24s %5.1f %% busy  ", r->threads[i].name,
-                         r->threads[i].busy * 100);
-            for (int k = 0; k < (int)(r->threads[i].busy * BAR); k++) stk_text_add(t, "#", 1);
-            stk_text_add(t, "\n", 1);
-        }
-    }
-    put_rule(t, "memory and program");
-    stk_text_put(t, "  activations %s, variables %s, constants %s; process peak %s\n",
-                 stk_bytes_text((double)r->memory.arena, a),
-                 stk_bytes_text((double)r->memory.variables, b),
-                 stk_bytes_text((double)r->memory.constants, c),
-                 stk_bytes_text((double)r->memory.peak_rss, d));
+    char a[24], b[24];
     stk_text_put(t,
                  "  %d launches in %d regions, %s flop and %s per step; built in %.1f ms "
                  "(election %.1f ms)\n",
@@ -244,6 +317,9 @@ void stk_report_put_text(const stk_report *r, stk_text *t)
     put_books(r, t);
     put_stages(r, t);
     put_ops(r, t);
+    put_places(r, t);
     put_histogram(r, t);
+    put_threads(r, t);
+    put_memory(r, t);
     put_rest(r, t);
 }

@@ -78,6 +78,17 @@ static double build_seconds(const stk_recording *rec, int64_t from, int64_t to)
     return sum;
 }
 
+/* Of all spans of this name on the step's thread; they do not nest. */
+static double named_seconds(const stk_recording *rec, const char *name)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < rec->n; i++)
+        if (rec->all[i].thread == rec->step_thread && rec->all[i].role == STK_ROLE_BUILD &&
+            !strcmp(rec->all[i].name, name))
+            sum += (double)(rec->all[i].end - rec->all[i].start) * 1e-9;
+    return sum;
+}
+
 static void find_phases(const stk_recording *rec, stk_report *r)
 {
     int64_t first = rec->rounds[0].start;
@@ -96,7 +107,11 @@ static void find_phases(const stk_recording *rec, stk_report *r)
         }
     }
     r->phase_seconds[STK_PHASE_STARTUP] = before > built ? before - built : 0;
-    r->phase_seconds[STK_PHASE_BUILD] = built + built_later;
+    double traced = named_seconds(rec, "graph trace"),
+           elected = named_seconds(rec, "kernel election"), all = built + built_later;
+    r->phase_seconds[STK_PHASE_TRACE] = traced;
+    r->phase_seconds[STK_PHASE_ELECTION] = elected;
+    r->phase_seconds[STK_PHASE_BUILD] = all > traced + elected ? all - traced - elected : 0;
     r->phase_seconds[STK_PHASE_WARM_UP] = warm > built_later ? warm - built_later : 0;
 }
 

@@ -141,7 +141,9 @@ static void say_fallback(court *c)
 
 static double wasted_seconds(const stk_report *r)
 {
-    return r->phase_seconds[STK_PHASE_BUILD] + r->phase_seconds[STK_PHASE_WARM_UP];
+    double wasted = 0;
+    for (int p = STK_PHASE_TRACE; p <= STK_PHASE_WARM_UP; p++) wasted += r->phase_seconds[p];
+    return wasted;
 }
 
 static bool is_warm_up(const court *c)

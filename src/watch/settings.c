@@ -1,7 +1,10 @@
-/* settings.c - what a doctor recommended, kept in a small JSON file for later runs: {"prefetch": 2, "workers": 4}. */
+/* settings.c - what a doctor recommended, kept in a small JSON file for later runs: {"prefetch": 2, "workers": 4}, and how a
+ * training follows it. */
 #include "base/file.h"
 #include "base/json.h"
 #include "watch/report.h"
+
+#include <stdio.h>
 
 stk_status stk_job_settings_save(const stk_job_settings *s, const char *path, stk_error *err)
 {
@@ -67,4 +70,61 @@ stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_er
     stk_json_release(document);
     stk_free(data);
     return status;
+}
+
+/* ---- following them ---------------------------------------------------------------------------------------------- */
+
+stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err)
+{
+    if (s->value[STK_KNOB_WORKERS] != STK_AS_IS)
+        ds = stk_data_workers(ds, (int32_t)s->value[STK_KNOB_WORKERS], err);
+    if (ds && s->value[STK_KNOB_FUSED] == 1) {
+        stk_stream_options o = stk_dataset_options(ds);
+        o.rewrite = true;
+        ds = stk_data_options(ds, &o, err);
+    }
+    return ds;
+}
+
+stk_status stk_job_settings_data(const stk_job_settings *s, stk_train_data *data,
+                                 stk_dataset **owner, stk_error *err)
+{
+    if (!s || !data || !owner)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_job_settings_data: settings, data and owner must be given");
+    *owner = NULL;
+    if (!data->dataset) return STK_OK;
+    stk_dataset *ds = stk_settings_pipeline(s, stk_dataset_retain(data->dataset), err);
+    if (s->value[STK_KNOB_PREFETCH] != STK_AS_IS)
+        ds = stk_data_prefetch(ds, s->value[STK_KNOB_PREFETCH], err);
+    if (!ds) return err ? err->code : STK_ERR_MEMORY;
+    *owner = data->dataset = ds;
+    return STK_OK;
+}
+
+void stk_job_settings_options(const stk_job_settings *s, stk_trainer_options *how,
+                              stk_fit_options *fit)
+{
+    const int64_t *v = s->value;
+    if (how && v[STK_KNOB_THREADS] != STK_AS_IS) how->threads = (int32_t)v[STK_KNOB_THREADS];
+    if (how && v[STK_KNOB_PRECISION] != STK_AS_IS)
+        how->precision = v[STK_KNOB_PRECISION] <= 16 ? "mixed_bfloat16" : "float32";
+    if (fit && v[STK_KNOB_CALLBACK_EVERY] != STK_AS_IS)
+        fit->callbacks_every = v[STK_KNOB_CALLBACK_EVERY];
+    if (fit && v[STK_KNOB_BATCH] != STK_AS_IS) fit->batch = v[STK_KNOB_BATCH];
+}
+
+char *stk_job_settings_text(const stk_job_settings *s, char *text, size_t size)
+{
+    size_t used = 0;
+    char line[96];
+    if (!size) return text;
+    text[0] = '\0';
+    for (int k = 0; k < STK_KNOB_COUNT; k++) {
+        if (s->value[k] == STK_AS_IS || used >= size) continue;
+        int n = snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                         stk_advice_text((stk_knob)k, s->value[k], line, sizeof line));
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
 }

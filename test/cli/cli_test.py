@@ -190,8 +190,75 @@ class Training(Command):
 
     def test_demo(self):
         out = self.run_ok("demo", "out", "--epochs", "1")
-        self.assertRegex(out, r"validation accuracy: 9\d\.\d\d %\nwhere the time went: 313 steps, 10000 samples")
+        self.assertRegex(out, r"validation accuracy: 9\d\.\d\d %\nwhere the time went: [\d.]+ m?s, 313 steps, "
+                         r"10000 samples, [\d.]+ k samples/s\n")
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["model.json", "model.safetensors", "shapes.npz"])
+
+
+class Watching(Command):
+    PIPELINE = {"ops": [{"op": "npz", "file": "d.npz", "arrays": ["x", "y"]}, {"op": "shuffle"},
+                        {"op": "batch", "size": 20}]}
+
+    def setUp(self):
+        super().setUp()
+        self.write("p.json", json.dumps(self.PIPELINE))
+
+    def fits(self, text):
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+
+    def test_times(self):
+        words = ["train", "m.json", "d.npz", "--epochs", "60"]
+        out = self.run_ok(*words, "--times")
+        self.fits(out[out.index("where the time went"):])
+        self.assertRegex(out, r"where the time went: .*, 420 steps, 12000 samples, .* samples/s\n")
+        self.assertRegex(out, r"\n  kernels +[\d.]+ [mu]?s +[\d.]+ %")
+        time = json.loads(self.run_ok(*words, "--json").splitlines()[-1])["time"]
+        self.assertGreater(time["kernels"], 0)
+        self.assertGreater(time["build"], 0)
+        done = json.loads(self.run_ok(*words, "--json").splitlines()[-1])
+        self.assertAlmostEqual(sum(done["time"].values()), done["seconds"], delta=0.02 * done["seconds"] + 1e-5)
+
+    def test_one_line_when_the_input_is_slow(self):
+        # Rows one by one through a serial shuffle with a small buffer: far more work than the model.
+        slow = dict(self.PIPELINE, ops=[self.PIPELINE["ops"][0], {"op": "repeat", "times": 600},
+                                        {"op": "shuffle", "buffer": 64}, {"op": "batch", "size": 1}])
+        self.write("slow.json", json.dumps(slow))
+        last = self.run_ok("train", "m.json", "slow.json").splitlines()[-1]
+        if "Epoch" not in last:  # it took a second at least
+            self.assertRegex(last, r"^time: \d+ % [a-z ]+, .*; `stoker doctor m\.json slow\.json` looks closer$")
+
+    def test_settings_change_no_number(self):
+        words = ["train", "m.json", "p.json", "--epochs", "3", "--deterministic", "--save-weights"]
+        self.run_ok(*words, "a")
+        self.write("s.json", json.dumps({"prefetch": 2, "workers": 2, "threads": 1}))
+        out = self.run_ok(*words, "b", "--settings", "s.json")
+        self.assertEqual(out.splitlines()[0], "settings: prefetch 2, workers 2, threads 1")
+        self.assertEqual(self.read("a"), self.read("b"))
+        self.write("odd.json", '{"warp": 9}')
+        self.fails_like(4, r'^stoker train: odd\.json: no setting "warp"', *words, "c", "--settings", "odd.json")
+        self.fails_like(3, r"^stoker train: none\.json: ", *words, "c", "--settings", "none.json")
+
+    def test_doctor_writes_and_applies(self):
+        words = ["m.json", "p.json", "--epochs", "3", "--deterministic", "--save-weights"]
+        out = self.run_ok("doctor", *words, "a", "--seconds", "1", "--apply", "--write", "s.json", "--html", "r.html",
+                          "--report", "r.json")
+        self.fits(out)
+        self.assertIn("VERDICT", out)
+        self.assertRegex(out, r"safe settings?[: ].*")
+        self.assertIn("Epoch 3/3", out)
+        json.loads(self.read("s.json"))
+        self.assertIn(b"<svg", self.read("r.html"))
+        self.assertGreater(len(json.loads(self.read("r.json"))["places"]), 2)
+        self.run_ok("train", *words, "b", "--settings", "s.json")
+        self.assertEqual(self.read("a"), self.read("b"))  # probes leave no trace in the numbers
+
+    def test_profile(self):
+        out = self.run_ok("profile", "m.json", "p.json", "--count", "60")
+        self.fits(out)
+        for words in ("residual", "layers", "dense", "optimizer", "input pipeline", "memory", "the arena is fullest"):
+            self.assertIn(words, out)
+        self.fits(self.run_ok("doctor", "--help"))
 
 
 class Mistakes(Command):

@@ -97,6 +97,42 @@ TEST(ops_have_names_work_and_a_roof)
     stk_report_release(r);
 }
 
+/* No two buffers share a byte at the same time, and all of them fit into the arena. */
+TEST(the_memory_plan_holds)
+{
+    stk_report *r = record(&job_plant, 20, 0);
+    REQUIRE(CHECK(r && r->nbuffers > 2 && r->nbuffers < STK_BUFFERS_KEPT));
+    int64_t sum = 0;
+    for (int64_t i = 0; i < r->nbuffers; i++) {
+        const stk_buffer_row *a = &r->buffers[i];
+        CHECK(a->at >= 0 && a->bytes > 0 && a->at + a->bytes <= r->memory.arena);
+        CHECK(a->first <= a->last && a->last <= r->program.regions);
+        for (int64_t k = 0; k < i; k++) {
+            const stk_buffer_row *b = &r->buffers[k];
+            bool apart = a->last < b->first || b->last < a->first || a->at + a->bytes <= b->at ||
+                         b->at + b->bytes <= a->at;
+            CHECK_MSG(apart, "buffers %lld and %lld", (long long)i, (long long)k);
+        }
+    }
+    for (int k = 0; k < STK_MEMORY_KINDS; k++) sum += r->memory.peak[k];
+    CHECK(sum > 0 && sum <= r->memory.arena);
+    CHECK(r->memory.peak[STK_MEMORY_GRADIENTS] > 0);
+    CHECK(r->memory.weights > 0 && r->memory.inputs > 0);
+    stk_report_release(r);
+}
+
+TEST(threads_over_time)
+{
+    stk_report *r = record(&job_plant, 40, 0);
+    REQUIRE(CHECK(r && r->nthreads >= 1));
+    CHECK_EQ_I64(r->threads[0].nover, STK_SLICES);
+    for (int64_t i = 0; i < r->nthreads; i++)
+        for (int64_t k = 0; k < r->threads[i].nover; k++)
+            CHECK(r->threads[i].over[k] >= 0 && r->threads[i].over[k] <= 1);
+    CHECK(r->device_busy > 0 && r->device_busy < 1 && r->device_threads >= 0.99);
+    stk_report_release(r);
+}
+
 TEST(sampled_steps_are_whole_steps)
 {
     stk_report *r = record(&job_plant, 64, 8);

@@ -104,17 +104,17 @@ static stk_report *ask(setup *s)
     return r;
 }
 
-static void same_bits(bool pipeline)
+static void same_bits(bool pipeline, bool fresh)
 {
     stk_error err;
     stk_tensor *weights[2] = {NULL, NULL};
     for (int doctor = 0; doctor < 2; doctor++) {
         setup s;
         REQUIRE(begin(&s, pipeline));
-        fit(&s, 2);
+        if (!fresh) fit(&s, 2);
         if (doctor) stk_report_release(ask(&s));
         fit(&s, 2);
-        CHECK_EQ_I64(stk_trainer_step(s.trainer), 4 * ROWS / BATCH);
+        CHECK_EQ_I64(stk_trainer_step(s.trainer), (fresh ? 2 : 4) * ROWS / BATCH);
         const char *name = stk_store_name(stk_trainer_store(s.trainer), 0);
         CHECK_OK(stk_store_get(stk_trainer_store(s.trainer), name, &weights[doctor], &err));
         end(&s);
@@ -125,7 +125,8 @@ static void same_bits(bool pipeline)
     stk_tensor_release(weights[1]);
 }
 
-TEST(arrays_same_bits_with_and_without) { same_bits(false); }
+TEST(arrays_same_bits_with_and_without) { same_bits(false, false); }
+TEST(same_bits_before_the_first_step) { same_bits(true, true); }
 
 TEST(a_slow_map_is_found)
 {
@@ -140,6 +141,181 @@ TEST(a_slow_map_is_found)
     CHECK(stk_report_seconds(r, STK_BOOK_RESIDUAL) < 0.1 * wall); /* 2 % on a quiet machine */
     stk_report_release(r);
     end(&s);
+}
+
+/* ---- books of a fit --------------------------------------------------------------------------------------------- */
+
+static stk_report *watched_fit(setup *s, int64_t sample, int64_t epochs)
+{
+    stk_error err;
+    stk_watch *watch = NULL;
+    stk_report *r = NULL;
+    stk_watch_settings w = stk_watch_settings_defaults();
+    w.sample = sample;
+    w.no_roofline = true;
+    if (!CHECK_OK(stk_watch_start(&w, &watch, &err))) return NULL;
+    fit(s, epochs);
+    CHECK_OK(stk_watch_stop(watch, &r, &err));
+    return r;
+}
+
+TEST(fit_marks_every_step)
+{
+    setup s;
+    REQUIRE(begin(&s, true));
+    stk_report *r = watched_fit(&s, 0, 3);
+    REQUIRE(CHECK(r));
+    int64_t steps =
+        stk_report_phase_steps(r, STK_PHASE_WARM_UP) + stk_report_phase_steps(r, STK_PHASE_STEADY);
+    CHECK_EQ_I64(steps, 3 * ROWS / BATCH);
+    CHECK(stk_report_phase_seconds(r, STK_PHASE_TRACE) > 0);
+    CHECK(stk_report_phase_seconds(r, STK_PHASE_BUILD) > 0);
+    double wall = stk_report_seconds(r, STK_BOOK_COUNT);
+    CHECK(stk_report_seconds(r, STK_BOOK_INPUT) > 0.5 * wall);
+    CHECK(stk_report_seconds(r, STK_BOOK_KERNELS) > 0);
+    stk_report_release(r);
+    end(&s);
+}
+
+TEST(a_budget_adds_up)
+{
+    setup s;
+    stk_error err;
+    stk_train_times times;
+    stk_budget b;
+    char line[256], *text = NULL;
+    REQUIRE(begin(&s, true));
+    stk_report *r = watched_fit(&s, 64, 8); /* 128 steps: every eighth is looked at */
+    REQUIRE(CHECK(r));
+    stk_trainer_times(s.trainer, &times);
+    stk_budget_of(&times, r, &b);
+    CHECK(b.sampled >= 8 && b.sampled <= 16);
+    CHECK_EQ_I64(b.steps, 8 * ROWS / BATCH);
+    double sum = b.build + b.validation + b.unsplit;
+    for (int k = 0; k < STK_BOOK_COUNT; k++) sum += b.seconds[k];
+    CHECK_NEAR(sum, b.total, 1e-6 + 1e-6 * b.total);
+    CHECK(b.seconds[STK_BOOK_INPUT] > 0.5 * b.total);
+    CHECK(b.unsplit == 0 && b.seconds[STK_BOOK_KERNELS] > 0 && b.seconds[STK_BOOK_OPTIMIZER] > 0);
+    CHECK_CONTAINS(stk_budget_line(&b, line, sizeof line), "% input wait");
+    CHECK(stk_budget_computing(&b) < 0.5);
+    if (CHECK_OK(stk_budget_text(&b, r, &text, &err))) CHECK_CONTAINS(text, "matmul");
+    stk_text_free(text);
+    stk_budget_of(&times, NULL, &b); /* nobody watched */
+    CHECK(b.sampled == 0 && b.unsplit > 0);
+    CHECK_CONTAINS(stk_budget_line(&b, line, sizeof line), "input wait");
+    CHECK_STR(stk_budget_line(&b, line, 3), stk_budget_line(&b, line, 3));
+    stk_report_release(r);
+    end(&s);
+}
+
+/* ---- settings ------------------------------------------------------------------------------------------------------ */
+
+typedef struct counter {
+    int64_t calls;
+} counter;
+static stk_status count_call(stk_callback *self, stk_trainer *t, const stk_progress *p,
+                             stk_error *err)
+{
+    (void)t, (void)p, (void)err;
+    ((counter *)self->context)->calls++;
+    self->state[0]++;
+    return STK_OK;
+}
+
+/* Lanes with everything changed run, and nothing of it stays. */
+TEST(every_knob_turns_and_leaves_no_trace)
+{
+    static const struct {
+        stk_knob knob;
+        int64_t value;
+    } turns[] = {{STK_KNOB_WORKERS, 3},    {STK_KNOB_PREFETCH, 2},        {STK_KNOB_THREADS, 1},
+                 {STK_KNOB_PRECISION, 16}, {STK_KNOB_CALLBACK_EVERY, 10}, {STK_KNOB_FREE_MODEL, 1}};
+    stk_error err;
+    stk_job job = {0};
+    setup s;
+    counter count = {0};
+    double state = 0;
+    stk_callback callback = {
+        .name = "count", .context = &count, .state = &state, .nstate = 1, .batch_end = count_call};
+    stk_callback *list[] = {&callback};
+    stk_fit_options o = stk_fit_defaults();
+    o.callbacks = list;
+    o.ncallbacks = 1;
+    stk_tensor *before = NULL, *after = NULL;
+    REQUIRE(begin(&s, true));
+    stk_train_data data = data_of(&s);
+    fit(&s, 1);
+    const char *name = stk_store_name(stk_trainer_store(s.trainer), 0);
+    REQUIRE(CHECK_OK(stk_store_get(stk_trainer_store(s.trainer), name, &before, &err)));
+    REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, &o, &job, &err)));
+    CHECK(job.knob[STK_KNOB_WORKERS].offered && job.knob[STK_KNOB_WORKERS].current == 1);
+    CHECK(job.knob[STK_KNOB_PRECISION].offered);
+    CHECK(!job.knob[STK_KNOB_FUSED].offered); /* is so already */
+    CHECK_OK(job.save(job.context, &err));
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        void *lane = NULL;
+        stk_job_settings w = stk_job_settings_defaults();
+        w.value[turns[i].knob] = turns[i].value;
+        int64_t calls = count.calls;
+        if (!CHECK_OK(job.open(job.context, &w, &lane, &err))) continue;
+        CHECK_OK(job.run(job.context, lane, 20, &err));
+        if (turns[i].knob == STK_KNOB_CALLBACK_EVERY) CHECK_EQ_I64(count.calls - calls, 2);
+        stk_watch_stage stages[8];
+        int32_t n = job.stages(job.context, lane, stages, 8);
+        CHECK(n >= 3);
+        if (turns[i].knob == STK_KNOB_PREFETCH) CHECK(stages[n - 1].seconds > 0);
+        job.close(job.context, lane);
+    }
+    CHECK_OK(job.restore(job.context, &err));
+    CHECK(state == 0);
+    CHECK_EQ_I64(stk_trainer_step(s.trainer), ROWS / BATCH);
+    CHECK_OK(stk_store_get(stk_trainer_store(s.trainer), name, &after, &err));
+    CHECK(before && after && !memcmp(before->data, after->data, (size_t)stk_tensor_bytes(before)));
+    stk_tensor_release(before);
+    stk_tensor_release(after);
+    stk_train_job_release(&job);
+    end(&s);
+}
+
+/* The pipeline with other workers and fused differently gives the same training. */
+TEST(settings_give_the_same_numbers)
+{
+    stk_error err;
+    stk_tensor *weights[2] = {NULL, NULL};
+    for (int tuned = 0; tuned < 2; tuned++) {
+        setup s;
+        stk_dataset *made = NULL;
+        stk_job_settings w = stk_job_settings_defaults();
+        char text[128];
+        REQUIRE(begin(&s, true));
+        if (tuned) {
+            stk_stream_options plain = stk_stream_options_defaults();
+            plain.rewrite = false;
+            s.dataset = stk_data_options(s.dataset, &plain, &err);
+            w.value[STK_KNOB_WORKERS] = 3;
+            w.value[STK_KNOB_PREFETCH] = 2;
+            w.value[STK_KNOB_FUSED] = 1;
+            w.value[STK_KNOB_THREADS] = 1;
+            CHECK_STR(stk_job_settings_text(&w, text, sizeof text),
+                      "prefetch 2, workers 3, fused order of the pipeline, threads 1");
+            CHECK_OK(stk_trainer_set_threads(s.trainer, 1, &err));
+        }
+        stk_train_data data = data_of(&s);
+        CHECK_OK(stk_job_settings_data(&w, &data, &made, &err));
+        CHECK_EQ_I64(stk_dataset_workers(data.dataset), tuned ? 3 : 1);
+        CHECK(stk_dataset_options(data.dataset).rewrite);
+        stk_fit_options o = stk_fit_defaults();
+        o.epochs = 2;
+        CHECK_OK(stk_trainer_fit(s.trainer, &data, &o, NULL, &err));
+        const char *name = stk_store_name(stk_trainer_store(s.trainer), 0);
+        CHECK_OK(stk_store_get(stk_trainer_store(s.trainer), name, &weights[tuned], &err));
+        stk_dataset_release(made);
+        end(&s);
+    }
+    REQUIRE(CHECK(weights[0] && weights[1]));
+    CHECK(!memcmp(weights[0]->data, weights[1]->data, (size_t)stk_tensor_bytes(weights[0])));
+    stk_tensor_release(weights[0]);
+    stk_tensor_release(weights[1]);
 }
 
 TEST(bad_arguments)
