@@ -45,6 +45,7 @@ typedef struct stk_field {
     stk_dtype dtype;
     int32_t rank;                /* -1 unknown */
     int64_t shape[STK_MAX_RANK]; /* -1 unknown */
+    bool dataset; /* the part is a dataset whose elements are such tensors (stk_tensor_dataset) */
 } stk_field;
 
 /* The leaves of an element, in order, and how they nest: text over leaf numbers, "0", "(0,1)",
@@ -293,6 +294,18 @@ STK_API stk_dataset *stk_data_rebatch(stk_dataset *ds, int64_t size, bool drop_r
  * batch of each window.) */
 STK_API stk_dataset *stk_data_window(stk_dataset *ds, int64_t size, int64_t shift, int64_t stride,
                                      bool drop_remainder, stk_error *err);
+/* The same windows as datasets, as tf.data has them: each part of an element is a dataset of `size` or fewer elements of
+ * that part, for functions of flat_map, interleave and map that open it:
+ *
+ *     stk_dataset *call(void *context, const stk_map_info *info, stk_tensor *const *in, stk_error *err)
+ *     {
+ *         stk_dataset *window = stk_dataset_retain(stk_tensor_dataset(in[0]));
+ *         return stk_data_batch(window, info->inputs, false, err);
+ *     } */
+STK_API stk_dataset *stk_data_window_nested(stk_dataset *ds, int64_t size, int64_t shift,
+                                            int64_t stride, bool drop_remainder, stk_error *err);
+/* The dataset that a part is, borrowed from it; NULL when it is a tensor like others. */
+STK_API stk_dataset *stk_tensor_dataset(const stk_tensor *part);
 /* fn gets the n parts of the state and the element's parts, and gives the new state and the output. */
 STK_API stk_dataset *stk_data_scan(stk_dataset *ds, int32_t n, stk_tensor *const *state,
                                    const stk_map_fn *fn, stk_error *err);
@@ -301,6 +314,9 @@ STK_API STK_MUST_USE stk_status stk_dataset_reduce(stk_dataset *ds,
                                                    const stk_stream_options *options, int32_t n,
                                                    stk_tensor *const *initial, const stk_map_fn *fn,
                                                    stk_tensor **state, stk_error *err);
+/* A dataset of one element: the state after the last element of ds. */
+STK_API stk_dataset *stk_data_reduce(stk_dataset *ds, int32_t n, stk_tensor *const *initial,
+                                     const stk_map_fn *fn, stk_error *err);
 /* Elements of different sizes padded to one: shapes has STK_MAX_RANK sizes per part (-1: the largest of the batch), NULL for
  * the largest wherever the schema knows no size; values one number per part, NULL for zeros. */
 STK_API stk_dataset *stk_data_padded_batch(stk_dataset *ds, int64_t size, bool drop_remainder,

@@ -12,14 +12,17 @@ enum { MOST_GRAIN = 256, JOB_TICKS = 500000, MOST_JOB_BYTES = 1 << 19 };
 
 typedef struct ahead {
     stk_ring *ring;
-    int64_t position, begun; /* next to hand out; next to be given to a job */
+    int64_t begun; /* next to be given to a job */
     int64_t grain;
     stk_job *job; /* being handed out */
     int64_t at;   /* of its elements */
+    bool any_order;
+    stk_gaps *gaps; /* restored: not to be made again */
 } ahead;
 
 typedef struct piece {
     int64_t first, count, made; /* made < count: element `made` failed */
+    int64_t from, upto;         /* what it was given */
     stk_tensor **parts;
     int64_t room;
 } piece;
@@ -53,14 +56,24 @@ static stk_status open(stk_iter *it, stk_error *err)
 {
     ahead *own = it->own;
     own->grain = 1;
+    own->any_order = it->stage->ds->unordered || !it->stage->run->options.deterministic;
     return stk_ring_new(it->stage, it, sizeof(piece), work, clean, &own->ring, err);
+}
+
+/* Elements in a row that are still to be begun; 0 at the end. */
+static int64_t left(stk_iter *it)
+{
+    ahead *own = it->own;
+    int64_t total = it->stage->ds->cardinality, room = INT64_MAX;
+    if (own->gaps) own->begun = stk_gaps_skip(own->gaps, own->begun, &room);
+    return total < 0 ? room : stk_min_i64(room, total - own->begun);
 }
 
 static stk_status start_job(stk_iter *it, stk_error *err)
 {
     ahead *own = it->own;
-    int64_t total = it->stage->ds->cardinality, width = it->stage->ds->schema->n;
-    int64_t count = total < 0 ? own->grain : stk_min_i64(own->grain, total - own->begun);
+    int64_t width = it->stage->ds->schema->n;
+    int64_t count = stk_min_i64(own->grain, left(it));
     stk_job *job = stk_ring_begin(own->ring, err);
     if (!job) return STK_ERR_MEMORY;
     piece *p = (piece *)job->data;
@@ -72,10 +85,11 @@ static stk_status start_job(stk_iter *it, stk_error *err)
             return stk_fail_memory(err, "stream", (size_t)(count * width) * sizeof(void *));
         p->room = count * width;
     }
-    p->first = own->begun;
+    p->first = p->from = own->begun;
     p->count = count;
     p->made = 0;
     own->begun += count;
+    p->upto = own->begun;
     return stk_ring_start(own->ring, job, err);
 }
 
@@ -107,7 +121,6 @@ static stk_status hand_failure(stk_iter *it, stk_error *err)
     p->count -= done;
     p->made = 0;
     own->at = 0;
-    own->position++;
     job->status = STK_OK;
     if (p->count) work(it, job);
     return status;
@@ -127,43 +140,84 @@ static void next_job(stk_iter *it)
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
     ahead *own = it->own;
-    int64_t total = it->stage->ds->cardinality, width = it->stage->ds->schema->n;
+    int64_t width = it->stage->ds->schema->n;
     if (own->job && own->at == ((piece *)own->job->data)->count) next_job(it);
     while (!own->job) {
         int64_t room = stk_tuner_in_flight(it->stage, own->grain);
-        while ((total < 0 || own->begun < total) && stk_ring_depth(own->ring) < room)
-            STK_TRY(start_job(it, err));
+        while (stk_ring_has_room(own->ring, room) && left(it) > 0) STK_TRY(start_job(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        stk_job *oldest = stk_ring_oldest(own->ring);
-        own->job = oldest;
+        own->job = own->any_order ? stk_ring_any(own->ring) : stk_ring_oldest(own->ring);
         own->at = 0;
-        if (((piece *)oldest->data)->count == 0) next_job(it);
+        if (((piece *)own->job->data)->count == 0) next_job(it);
     }
     piece *p = (piece *)own->job->data;
     if (own->at == p->made) return hand_failure(it, err);
     memcpy(parts, p->parts + own->at * width, (size_t)width * sizeof *parts);
     memset(p->parts + own->at * width, 0, (size_t)width * sizeof *parts);
     own->at++;
-    own->position++;
     return STK_OK;
 }
 
+/* Where job `i` of the ring stands: everything before *at was handed out, and all of it when it was taken. */
+static bool job_place(stk_iter *it, int64_t i, int64_t *from, int64_t *at)
+{
+    ahead *own = it->own;
+    stk_job *job = stk_ring_at(own->ring, i);
+    if (!job) return false;
+    const piece *p = (const piece *)job->data;
+    *from = p->from;
+    *at = job->taken ? p->upto : job == own->job ? p->first + own->at : p->from;
+    return true;
+}
+
+static bool add_gap(stk_gaps *gaps, int64_t from, int64_t upto)
+{
+    if (from == upto) return true;
+    bool joins = gaps->n && gaps->upto[gaps->n - 1] == from;
+    if (!joins && gaps->n == STK_GAPS_MOST) return false;
+    if (!joins) gaps->from[gaps->n++] = from;
+    gaps->upto[gaps->n - 1] = upto;
+    return true;
+}
+
+/* The position is the oldest element not handed out; what is beyond it and was, are gaps: of jobs in flight, and those
+ * restored that were not reached yet. */
 static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
 {
-    (void)err;
-    stk_state_put(out, ((ahead *)it->own)->position);
-    return STK_OK;
+    ahead *own = it->own;
+    stk_gaps *gaps = stk_calloc(1, sizeof *gaps);
+    int64_t from, at, position = own->begun;
+    bool fit = true;
+    if (!gaps) return stk_fail_memory(err, "stream", sizeof *gaps);
+    for (int64_t i = 0; job_place(it, i, &from, &at); i++) {
+        if (i == 0)
+            position = at;
+        else
+            fit &= add_gap(gaps, from, at);
+    }
+    for (int64_t i = 0; own->gaps && i < own->gaps->n; i++)
+        if (own->gaps->from[i] >= own->begun)
+            fit &= add_gap(gaps, own->gaps->from[i], own->gaps->upto[i]);
+    stk_gaps_save(gaps, position, out);
+    stk_free(gaps);
+    if (fit) return STK_OK;
+    return stk_fail(err, STK_ERR_STATE,
+                    "save: elements came too much out of order; read some more");
 }
 
 static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 {
     ahead *own = it->own;
-    own->position = own->begun = stk_state_get_in(in, 0, INT64_MAX);
-    return stk_state_status(in, err);
+    return stk_gaps_restore(in, &own->begun, &own->gaps, err);
 }
 
-static void close(stk_iter *it) { stk_ring_close(((ahead *)it->own)->ring); }
+static void close(stk_iter *it)
+{
+    ahead *own = it->own;
+    stk_ring_close(own->ring);
+    stk_free(own->gaps);
+}
 
 const stk_walk stk_ahead_walk = {.size = sizeof(ahead),
                                  .open = open,

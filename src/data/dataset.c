@@ -39,6 +39,7 @@ stk_dataset *stk_dataset_make(const stk_node_kind *kind, int32_t n, stk_dataset 
         ds->cardinality = in->cardinality;
         ds->random = in->random;
         ds->ahead = in->random ? in->ahead : 0;
+        ds->unordered = in->random && in->unordered;
     }
     for (int32_t i = 0; i < n; i++)
         if (inputs[i]->random && inputs[i]->parallel != 1) ds->parallel = inputs[i]->parallel;
@@ -58,6 +59,30 @@ void stk_dataset_set_schema(stk_dataset *ds, stk_schema *schema)
     ds->schema = schema;
 }
 
+stk_status stk_dataset_announce(stk_dataset *ds, const stk_schema **output, stk_error *err)
+{
+    const stk_schema *said = *output;
+    stk_schema *schema = NULL;
+    *output = NULL;
+    STK_TRY(stk_schema_new(said->n, said->fields, said->structure, &schema, err));
+    stk_dataset_set_schema(ds, schema);
+    *output = schema;
+    return STK_OK;
+}
+
+void stk_dataset_in_order(stk_dataset *ds)
+{
+    ds->random = false;
+    ds->ahead = 0;
+    if (ds->cardinality != 0) ds->cardinality = STK_UNKNOWN;
+}
+
+void stk_dataset_unknown(stk_dataset *ds)
+{
+    stk_dataset_in_order(ds);
+    ds->cardinality = STK_UNKNOWN;
+}
+
 stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_error *err)
 {
     stk_dataset *copy = stk_dataset_make(ds->kind, ds->ninputs, inputs, 1, err);
@@ -66,6 +91,7 @@ stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_e
     copy->cardinality = ds->cardinality;
     copy->random = ds->random;
     copy->ahead = ds->ahead;
+    copy->unordered = ds->unordered;
     copy->parallel = ds->parallel;
     copy->salt = ds->salt;
     copy->config = ds->config;

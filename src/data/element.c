@@ -16,6 +16,12 @@ void stk_parts_release(int64_t n, stk_tensor **parts)
     }
 }
 
+void stk_elements_free(int64_t n, stk_tensor **parts)
+{
+    stk_parts_release(n, parts);
+    stk_free(parts);
+}
+
 stk_status stk_slot_new(stk_run *run, stk_dtype dtype, int32_t rank, const int64_t *shape,
                         stk_tensor **out, stk_error *err)
 {

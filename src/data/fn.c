@@ -42,6 +42,33 @@ stk_status stk_fn_new(const char *who, const stk_map_fn *fn, const stk_schema *i
     return STK_OK;
 }
 
+stk_dataset *stk_dataset_asking(const stk_node_kind *kind, stk_dataset *in, const stk_map_fn *fn,
+                                stk_dtype answer, size_t size, stk_fn **out, stk_error *err)
+{
+    *out = NULL;
+    if (!in) {
+        if (fn && fn->release) fn->release(fn->context);
+        return NULL;
+    }
+    stk_map_fn asked = fn ? *fn : (stk_map_fn){0};
+    stk_field field = {.dtype = answer};
+    stk_schema one = {1, &field, "0"};
+    if (!asked.schema && !asked.output) asked.output = &one;
+    stk_status status = stk_fn_new(kind->name, &asked, in->schema, in->salt, out, err);
+    if (status == STK_OK && ((*out)->output->n != 1 || (*out)->output->fields[0].rank > 0))
+        status = stk_fail(err, STK_ERR_ARGUMENT, "%s: %s gives %d parts; it must give one scalar",
+                          kind->name, (*out)->name, (int)(*out)->output->n);
+    if (status != STK_OK) stk_dataset_release(in);
+    stk_dataset *ds = status == STK_OK ? stk_dataset_make(kind, 1, &in, size, err) : NULL;
+    if (ds) {
+        stk_dataset_in_order(ds);
+    } else {
+        stk_fn_release(*out);
+        *out = NULL;
+    }
+    return ds;
+}
+
 stk_fn *stk_fn_retain(stk_fn *fn)
 {
     if (fn) __atomic_add_fetch(&fn->refs, 1, __ATOMIC_RELAXED);

@@ -125,7 +125,9 @@ stk_status stk_schema_common(const char *who, const stk_schema *a, const stk_sch
                              stk_schema **out, stk_error *err)
 {
     bool fit = a->n == b->n && strcmp(a->structure, b->structure) == 0;
-    for (int32_t i = 0; fit && i < a->n; i++) fit = a->fields[i].dtype == b->fields[i].dtype;
+    for (int32_t i = 0; fit && i < a->n; i++)
+        fit = a->fields[i].dtype == b->fields[i].dtype &&
+              a->fields[i].dataset == b->fields[i].dataset;
     if (!fit) {
         char left[200], right[200];
         return stk_fail(

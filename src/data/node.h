@@ -52,7 +52,7 @@ typedef struct stk_node_kind {
     /* Optional: elements first .. first + n - 1 as one batch without a copy; parts stay NULL when that cannot be. */
     stk_status (*slice)(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
                         stk_tensor **parts, stk_error *err);
-    stk_walk walk; /* may be all zero when ds->random always holds */
+    const stk_walk *walk; /* may be NULL when ds->random always holds */
 } stk_node_kind;
 
 struct stk_dataset {
@@ -63,6 +63,7 @@ struct stk_dataset {
     stk_schema *schema;
     int64_t cardinality;
     bool random;         /* elements by number */
+    bool unordered;      /* by number: what is ready first may be handed out first */
     int32_t parallel;    /* workers wished for by this node and those below: 1, n, STK_AUTOTUNE */
     int64_t ahead;       /* elements wished to be ready in advance: 0, n, STK_AUTOTUNE */
     uint64_t salt;       /* differs between the nodes of a chain */
@@ -79,6 +80,11 @@ stk_dataset *stk_dataset_done(stk_dataset *ds, stk_status status);
 /* The same node over other inputs (taken over) that give the same elements: for rewrites. */
 stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_error *err);
 void stk_dataset_set_schema(stk_dataset *ds, stk_schema *schema); /* takes the handle */
+/* The node's schema is a copy of *output, which points to it from now on: for functions that say what they give. */
+stk_status stk_dataset_announce(stk_dataset *ds, const stk_schema **output, stk_error *err);
+/* From here on elements come in order only, and how many is not known (none of none). */
+void stk_dataset_in_order(stk_dataset *ds);
+void stk_dataset_unknown(stk_dataset *ds); /* the same, also of none: asked for its schema only */
 
 /* ---- schemas ---------------------------------------------------------------------------------- */
 stk_schema *stk_schema_retain(const stk_schema *schema);
@@ -86,6 +92,8 @@ bool stk_schema_fixed(const stk_schema *schema); /* every size known, no strings
 /* The same with an axis of `size` (-1 unknown) in front of every field. */
 stk_status stk_schema_batched(const stk_schema *in, int64_t size, stk_schema **out, stk_error *err);
 int64_t stk_field_bytes(const stk_field *field); /* of one element; -1 when unknown */
+/* An error of `who` when a part is a dataset. */
+stk_status stk_schema_tensors(const char *who, const stk_schema *schema, stk_error *err);
 
 /* ---- stages ------------------------------------------------------------------------------------ */
 typedef struct stk_counters {        /* all atomic; times in ticks */
@@ -120,6 +128,22 @@ stk_status stk_stage_rows(stk_stage *stage, uint64_t epoch, int64_t n, const int
 stk_status stk_stage_slice(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
                            stk_tensor **parts, stk_error *err);
 
+/* get, rows and slice of nodes that leave elements as they are. */
+stk_status stk_pass_get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor **parts,
+                        stk_error *err);
+stk_status stk_pass_rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_t *index,
+                         stk_tensor *const *slots, int64_t row, stk_error *err);
+stk_status stk_pass_slice(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
+                          stk_tensor **parts, stk_error *err);
+/* Elements first, first + stride, ... (n of them) in a new array, parts[e * schema->n + i]; ends with stk_elements_free.
+ * On failure *out is NULL. */
+stk_status stk_stage_elements(stk_stage *stage, const char *who, uint64_t epoch, int64_t first,
+                              int64_t stride, int64_t n, stk_tensor ***out, stk_error *err);
+/* The stages of a dataset that a function of this stage gave (taken over). NULL: it failed with `error`, or without a
+ * word. Its elements have to fit what the stage announces. */
+stk_status stk_stage_given(stk_stage *stage, const char *who, stk_dataset *given,
+                           const stk_error *error, stk_stage **out, stk_error *err);
+
 /* ---- iterators ---------------------------------------------------------------------------------- */
 struct stk_iter {
     stk_stage *stage;
@@ -141,6 +165,7 @@ uint64_t stk_epoch_of_pass(uint64_t epoch, int64_t pass);
 /* ---- elements -------------------------------------------------------------------------------------- */
 stk_tensor **stk_parts_new(int64_t n);                 /* zeroed; freed with stk_free */
 void stk_parts_release(int64_t n, stk_tensor **parts); /* the handles, set to NULL; not the array */
+void stk_elements_free(int64_t n, stk_tensor **parts); /* handles and array; NULL is fine */
 /* A tensor of reused memory: for batches and for what lies between two functions. Garbage inside. */
 stk_status stk_slot_new(stk_run *run, stk_dtype dtype, int32_t rank, const int64_t *shape,
                         stk_tensor **out, stk_error *err);
@@ -170,6 +195,10 @@ typedef struct stk_fn {
 /* Copies fn and takes over its context, also when it fails (release runs then). */
 stk_status stk_fn_new(const char *who, const stk_map_fn *fn, const stk_schema *in, uint64_t seed,
                       stk_fn **out, stk_error *err);
+/* A node in order over `in` (taken over, as fn is) whose function gives one scalar for each element, of dtype `answer`
+ * when it announces nothing. The caller puts *out into the config. */
+stk_dataset *stk_dataset_asking(const stk_node_kind *kind, stk_dataset *in, const stk_map_fn *fn,
+                                stk_dtype answer, size_t size, stk_fn **out, stk_error *err);
 stk_fn *stk_fn_retain(stk_fn *fn);
 void stk_fn_release(stk_fn *fn);
 /* out[i] as in stk_map_fn.call. On failure whatever was put there is released. */

@@ -20,12 +20,6 @@
 
 #define KNOWN(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static stk_dataset *give_up(stk_dataset *in)
-{
-    stk_dataset_release(in);
-    return NULL;
-}
-
 /* One of the words, by number. */
 static stk_status option_word(const stk_json *op, const char *name, const char *const *words,
                               int32_t *value, stk_error *err)
@@ -148,33 +142,34 @@ static stk_dataset *make_fixed(const stk_json *op, const glob_t *g, stk_error *e
                                   header, footer, err);
 }
 
-static stk_dataset *with_files(stk_dataset *in, const stk_json *op, const char *folder,
+static stk_dataset *with_files(const stk_json *op, const stk_pipeline *p,
                                stk_dataset *(*make)(const stk_json *, const glob_t *, stk_error *),
                                stk_error *err)
 {
     glob_t found;
-    if (stk_option_input(op, in, false, err)) return give_up(in);
     stk_dataset *ds = NULL;
-    if (find_files(op, folder, &found, err) == STK_OK) ds = make(op, &found, err);
+    if (find_files(op, p->folder, &found, err) == STK_OK) ds = make(op, &found, err);
     globfree(&found);
     // cppcheck-suppress returnDanglingLifetime ; the maker has copied the paths
     return ds;
 }
 
-stk_dataset *stk_read_tfrecord(stk_dataset *in, const stk_json *op, const char *folder,
-                               stk_error *err)
+stk_dataset *stk_read_tfrecord(stk_dataset *in, const stk_json *op, stk_pipeline *p, stk_error *err)
 {
-    return with_files(in, op, folder, make_records, err);
+    (void)in;
+    return with_files(op, p, make_records, err);
 }
-stk_dataset *stk_read_text_lines(stk_dataset *in, const stk_json *op, const char *folder,
+stk_dataset *stk_read_text_lines(stk_dataset *in, const stk_json *op, stk_pipeline *p,
                                  stk_error *err)
 {
-    return with_files(in, op, folder, make_lines, err);
+    (void)in;
+    return with_files(op, p, make_lines, err);
 }
-stk_dataset *stk_read_fixed_records(stk_dataset *in, const stk_json *op, const char *folder,
+stk_dataset *stk_read_fixed_records(stk_dataset *in, const stk_json *op, stk_pipeline *p,
                                     stk_error *err)
 {
-    return with_files(in, op, folder, make_fixed, err);
+    (void)in;
+    return with_files(op, p, make_fixed, err);
 }
 
 /* ---- tables -------------------------------------------------------------------------------------- */
@@ -233,19 +228,19 @@ static stk_status read_csv(const stk_json *op, stk_csv_options *o, stk_csv_colum
     return STK_OK;
 }
 
-stk_dataset *stk_read_csv(stk_dataset *in, const stk_json *op, const char *folder, stk_error *err)
+stk_dataset *stk_read_csv(stk_dataset *in, const stk_json *op, stk_pipeline *p, stk_error *err)
 {
+    (void)in;
     char path[4096];
     stk_csv_options o;
     stk_csv_column *columns = NULL;
     stk_csv_source how = {0};
-    if (stk_option_input(op, in, false, err)) return give_up(in);
     stk_dataset *ds = NULL;
     if (!stk_options_known(op,
                            KNOWN("file", "delimiter", "header", "quotes", "skip_lines", "columns",
                                  "label", "stack"),
                            err) &&
-        !option_path(op, "file", folder, path, sizeof path, err) &&
+        !option_path(op, "file", p->folder, path, sizeof path, err) &&
         !stk_option_text(op, "label", &how.label, err) &&
         !stk_option_bool(op, "stack", &how.stack, err) && !read_csv(op, &o, &columns, err))
         ds = stk_data_csv(path, &o, &how, err);
@@ -267,15 +262,15 @@ stk_status stk_read_decode_csv(const stk_json *op, const char *folder, stk_map_f
     return status;
 }
 
-stk_dataset *stk_read_npz(stk_dataset *in, const stk_json *op, const char *folder, stk_error *err)
+stk_dataset *stk_read_npz(stk_dataset *in, const stk_json *op, stk_pipeline *p, stk_error *err)
 {
+    (void)in;
     char path[4096];
     const char *names[MOST_FEATURES];
     const stk_json *list = stk_json_get(op, "arrays");
     int64_t n = list && list->kind == STK_JSON_ARRAY ? list->count : 0;
-    if (stk_option_input(op, in, false, err)) return give_up(in);
     if (stk_options_known(op, KNOWN("file", "arrays"), err) ||
-        option_path(op, "file", folder, path, sizeof path, err))
+        option_path(op, "file", p->folder, path, sizeof path, err))
         return NULL;
     bool good = !list || (list->kind == STK_JSON_ARRAY && n <= MOST_FEATURES);
     for (int64_t i = 0; good && i < n; i++)
@@ -289,9 +284,10 @@ stk_dataset *stk_read_npz(stk_dataset *in, const stk_json *op, const char *folde
 
 /* ---- pictures ------------------------------------------------------------------------------------ */
 
-stk_dataset *stk_read_image_folder(stk_dataset *in, const stk_json *op, const char *folder,
+stk_dataset *stk_read_image_folder(stk_dataset *in, const stk_json *op, stk_pipeline *p,
                                    stk_error *err)
 {
+    (void)in;
     static const char *const methods[] = {
 #define STK_RESIZE(NAME, name, doc) #name,
 #include "stoker/resize.def"
@@ -300,12 +296,11 @@ stk_dataset *stk_read_image_folder(stk_dataset *in, const stk_json *op, const ch
     stk_image_folder_options o = stk_image_folder_options_defaults();
     int64_t channels = o.channels, seed = 0;
     int32_t labels = 0;
-    if (stk_option_input(op, in, false, err)) return give_up(in);
     if (stk_options_known(op,
                           KNOWN("path", "height", "width", "channels", "method", "antialias",
                                 "keep_aspect", "scaled", "labels", "validation", "subset", "seed"),
                           err) ||
-        option_path(op, "path", folder, path, sizeof path, err) ||
+        option_path(op, "path", p->folder, path, sizeof path, err) ||
         stk_option_int(op, "height", 0, 1 << 20, &o.height, err) ||
         stk_option_int(op, "width", 0, 1 << 20, &o.width, err) ||
         stk_option_int(op, "channels", 0, 4, &channels, err) ||

@@ -13,6 +13,13 @@
 
 enum { IDLE, QUEUED, RUNNING, DONE };
 
+struct stk_bell {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    int32_t refs;
+    bool waiting; /* under lock */
+};
+
 struct stk_ring {
     stk_stage *stage;
     void *context;
@@ -20,21 +27,63 @@ struct stk_ring {
     void (*clean)(stk_job *);
     size_t data_size;
     stk_workers *crew; /* NULL: no workers */
-    pthread_mutex_t lock;
-    pthread_cond_t done;
+    stk_bell *bell;
     int32_t refs; /* the owner, and one per entry in the queue of the crew */
-    bool waiting;
     int64_t head, tail;
+    int64_t early; /* taken before their turn */
     int64_t mean_ticks, popped;
     stk_job *jobs[STK_RING_MOST];
 };
 
+/* ---- bells ------------------------------------------------------------------------------------------- */
+stk_status stk_bell_new(stk_bell **out, stk_error *err)
+{
+    stk_bell *bell = *out = stk_calloc(1, sizeof *bell);
+    if (!bell) return stk_fail_memory(err, "stream", sizeof *bell);
+    pthread_mutex_init(&bell->lock, NULL);
+    pthread_cond_init(&bell->done, NULL);
+    bell->refs = 1;
+    return STK_OK;
+}
+
+void stk_bell_release(stk_bell *bell)
+{
+    if (!bell || __atomic_sub_fetch(&bell->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
+    pthread_cond_destroy(&bell->done);
+    pthread_mutex_destroy(&bell->lock);
+    stk_free(bell);
+}
+
+void stk_ring_share(stk_ring *ring, stk_bell *bell)
+{
+    __atomic_add_fetch(&bell->refs, 1, __ATOMIC_RELAXED);
+    stk_bell_release(ring->bell);
+    ring->bell = bell;
+}
+
+/* Sleeps until `over` says so; it is asked under the lock of the bell. */
+static void wait_at(stk_bell *bell, bool (*over)(const void *), const void *what)
+{
+    pthread_mutex_lock(&bell->lock);
+    bell->waiting = true;
+    while (!over(what)) pthread_cond_wait(&bell->done, &bell->lock);
+    bell->waiting = false;
+    pthread_mutex_unlock(&bell->lock);
+}
+
+static int32_t state_of(const stk_job *job)
+{
+    return __atomic_load_n(&job->state, __ATOMIC_ACQUIRE);
+}
+static bool job_done(const void *job) { return state_of(job) == DONE; }
+static bool job_stopped(const void *job) { return state_of(job) != RUNNING; }
+
+/* ---- rings --------------------------------------------------------------------------------------------- */
 static void drop(stk_ring *ring)
 {
     if (__atomic_sub_fetch(&ring->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
     for (int i = 0; i < STK_RING_MOST; i++) stk_free(ring->jobs[i]);
-    pthread_cond_destroy(&ring->done);
-    pthread_mutex_destroy(&ring->lock);
+    stk_bell_release(ring->bell);
     stk_free(ring);
 }
 
@@ -54,10 +103,12 @@ stk_status stk_ring_new(stk_stage *stage, void *context, size_t data_size,
     ring->data_size = data_size;
     ring->crew = crew;
     ring->refs = 1;
-    pthread_mutex_init(&ring->lock, NULL);
-    pthread_cond_init(&ring->done, NULL);
-    *out = ring;
-    return STK_OK;
+    stk_status status = stk_bell_new(&ring->bell, err);
+    if (status == STK_OK)
+        *out = ring;
+    else
+        stk_free(ring);
+    return status;
 }
 
 void *stk_ring_context(const stk_ring *ring) { return ring->context; }
@@ -65,6 +116,12 @@ void *stk_ring_context(const stk_ring *ring) { return ring->context; }
 void stk_ring_set_number(stk_ring *ring, int64_t number) { ring->head = ring->tail = number; }
 
 int64_t stk_ring_depth(const stk_ring *ring) { return ring->tail - ring->head; }
+
+bool stk_ring_has_room(const stk_ring *ring, int64_t most)
+{
+    int64_t depth = ring->tail - ring->head;
+    return depth - ring->early < most && depth < STK_RING_MOST - 1;
+}
 
 stk_job *stk_ring_begin(stk_ring *ring, stk_error *err)
 {
@@ -120,10 +177,10 @@ static void run_claimed(stk_job *job)
         __atomic_add_fetch(&c->working_sampled, wall, __ATOMIC_RELAXED);
     }
     __atomic_add_fetch(&c->working, job->ticks, __ATOMIC_RELAXED);
-    pthread_mutex_lock(&ring->lock);
+    pthread_mutex_lock(&ring->bell->lock);
     __atomic_store_n(&job->state, DONE, __ATOMIC_RELEASE);
-    if (ring->waiting) pthread_cond_signal(&ring->done);
-    pthread_mutex_unlock(&ring->lock);
+    if (ring->bell->waiting) pthread_cond_signal(&ring->bell->done);
+    pthread_mutex_unlock(&ring->bell->lock);
 }
 
 static __thread int on_worker __attribute__((tls_model("initial-exec")));
@@ -166,23 +223,22 @@ static void run_here(stk_job *job)
     stk_float_env_leave(was);
 }
 
+static void count_waiting(stk_ring *ring, uint64_t start)
+{
+    __atomic_add_fetch(&ring->stage->count.waiting, (int64_t)(stk_ticks() - start),
+                       __ATOMIC_RELAXED);
+}
+
 stk_job *stk_ring_oldest(stk_ring *ring)
 {
     stk_job *job = ring->jobs[ring->head % STK_RING_MOST];
-    if (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == DONE) return job;
+    if (job_done(job)) return job;
     uint64_t start = stk_ticks();
-    if (claim(job)) {
+    if (claim(job))
         run_here(job);
-    } else {
-        pthread_mutex_lock(&ring->lock);
-        ring->waiting = true;
-        while (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) != DONE)
-            pthread_cond_wait(&ring->done, &ring->lock);
-        ring->waiting = false;
-        pthread_mutex_unlock(&ring->lock);
-    }
-    __atomic_add_fetch(&ring->stage->count.waiting, (int64_t)(stk_ticks() - start),
-                       __ATOMIC_RELAXED);
+    else
+        wait_at(ring->bell, job_done, job);
+    count_waiting(ring, start);
     return job;
 }
 
@@ -190,30 +246,60 @@ static stk_job *find_done(stk_ring *ring)
 {
     for (int64_t i = ring->head; i < ring->tail; i++) {
         stk_job *job = ring->jobs[i % STK_RING_MOST];
-        if (!job->taken && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == DONE) return job;
+        if (!job->taken && job_done(job)) return job;
     }
     return NULL;
 }
 
+static bool any_done(const void *ring) { return find_done((stk_ring *)(uintptr_t)ring) != NULL; }
+
+/* What nobody has begun is run here, youngest first: the workers begin with the oldest. */
 stk_job *stk_ring_any(stk_ring *ring)
 {
     stk_job *job = find_done(ring);
     if (job) return job;
-    for (int64_t i = ring->head; i < ring->tail; i++) {
-        job = ring->jobs[i % STK_RING_MOST];
-        if (job->taken || !claim(job)) continue;
-        run_here(job);
-        return job;
-    }
     uint64_t start = stk_ticks();
-    pthread_mutex_lock(&ring->lock);
-    ring->waiting = true;
-    while (!(job = find_done(ring))) pthread_cond_wait(&ring->done, &ring->lock);
-    ring->waiting = false;
-    pthread_mutex_unlock(&ring->lock);
-    __atomic_add_fetch(&ring->stage->count.waiting, (int64_t)(stk_ticks() - start),
-                       __ATOMIC_RELAXED);
-    return job;
+    for (int64_t i = ring->tail - 1; i >= ring->head && !job; i--) {
+        stk_job *here = ring->jobs[i % STK_RING_MOST];
+        if (!here->taken && claim(here)) job = here;
+    }
+    if (job)
+        run_here(job);
+    else
+        wait_at(ring->bell, any_done, ring);
+    count_waiting(ring, start);
+    return find_done(ring);
+}
+
+bool stk_ring_is_done(const stk_ring *ring)
+{
+    return ring->head < ring->tail && job_done(ring->jobs[ring->head % STK_RING_MOST]);
+}
+
+typedef struct several {
+    int64_t n;
+    stk_ring *const *rings;
+} several;
+
+static bool one_done(const void *what)
+{
+    const several *s = what;
+    for (int64_t i = 0; i < s->n; i++)
+        if (stk_ring_is_done(s->rings[i])) return true;
+    return false;
+}
+
+void stk_rings_wait(int64_t n, stk_ring *const *rings)
+{
+    several all = {n, rings};
+    uint64_t start = stk_ticks();
+    for (int64_t i = n - 1; i >= 0 && !one_done(&all); i--) {
+        stk_ring *ring = rings[i];
+        stk_job *job = ring->head < ring->tail ? ring->jobs[ring->head % STK_RING_MOST] : NULL;
+        if (job && claim(job)) run_here(job);
+    }
+    wait_at(rings[0]->bell, one_done, &all);
+    count_waiting(rings[0], start);
 }
 
 void stk_ring_pop(stk_ring *ring, stk_job *job)
@@ -221,9 +307,11 @@ void stk_ring_pop(stk_ring *ring, stk_job *job)
     ring->mean_ticks += (job->ticks - ring->mean_ticks) / 8;
     ring->popped++;
     job->taken = true;
+    ring->early++;
     while (ring->head < ring->tail && ring->jobs[ring->head % STK_RING_MOST]->taken) {
         __atomic_store_n(&ring->jobs[ring->head % STK_RING_MOST]->state, IDLE, __ATOMIC_RELEASE);
         ring->head++;
+        ring->early--;
     }
     __atomic_store_n(&ring->stage->count.depth, ring->tail - ring->head, __ATOMIC_RELAXED);
 }
@@ -238,13 +326,8 @@ void stk_ring_close(stk_ring *ring)
     if (!ring) return;
     for (int64_t i = ring->head; i < ring->tail; i++) {
         stk_job *job = ring->jobs[i % STK_RING_MOST];
-        if (claim(job)) continue; /* nobody will run it now */
-        pthread_mutex_lock(&ring->lock);
-        ring->waiting = true;
-        while (__atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == RUNNING)
-            pthread_cond_wait(&ring->done, &ring->lock);
-        ring->waiting = false;
-        pthread_mutex_unlock(&ring->lock);
+        if (!claim(job))
+            wait_at(ring->bell, job_stopped, job); /* claimed: nobody will run it now */
     }
     for (int i = 0; i < STK_RING_MOST; i++)
         if (ring->jobs[i] && ring->clean) ring->clean(ring->jobs[i]);

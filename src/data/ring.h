@@ -29,6 +29,16 @@ stk_status stk_ring_new(stk_stage *stage, void *context, size_t data_size,
                         stk_ring **out, stk_error *err);
 void stk_ring_close(stk_ring *ring); /* NULL is fine; waits for running jobs */
 
+/* What a consumer waits at. Rings have one of their own; several can share one, so that their consumer can wait for
+ * whichever is ready first. */
+typedef struct stk_bell stk_bell;
+stk_status stk_bell_new(stk_bell **out, stk_error *err);
+void stk_bell_release(stk_bell *bell);               /* NULL is fine */
+void stk_ring_share(stk_ring *ring, stk_bell *bell); /* before its first job */
+bool stk_ring_is_done(const stk_ring *ring);         /* its oldest job is */
+/* Until the oldest job of one of these rings is done; all share a bell, and one or more have a job. */
+void stk_rings_wait(int64_t n, stk_ring *const *rings);
+
 /* Jobs so short that the consumer had better do them itself; then one in flight is enough. */
 bool stk_ring_is_cheap(const stk_ring *ring);
 bool stk_ring_on_worker(void); /* is the caller a job on a worker's thread? */
@@ -36,6 +46,8 @@ void *stk_ring_context(const stk_ring *ring);
 /* Numbers go on from here; only while the ring is empty. */
 void stk_ring_set_number(stk_ring *ring, int64_t number);
 int64_t stk_ring_depth(const stk_ring *ring); /* begun and not popped */
+/* Fewer than `most` are to be handed on. Those taken before their turn do not count, as far as the ring reaches. */
+bool stk_ring_has_room(const stk_ring *ring, int64_t most);
 /* The next job, to be filled and started; NULL without memory. */
 stk_job *stk_ring_begin(stk_ring *ring, stk_error *err);
 stk_status stk_ring_start(stk_ring *ring, stk_job *job, stk_error *err);

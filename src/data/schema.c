@@ -137,7 +137,7 @@ bool stk_schema_equal(const stk_schema *a, const stk_schema *b)
     if (a->n != b->n || strcmp(a->structure, b->structure) != 0) return false;
     for (int32_t i = 0; i < a->n; i++) {
         const stk_field *f = &a->fields[i], *g = &b->fields[i];
-        if (f->dtype != g->dtype || f->rank != g->rank) return false;
+        if (f->dtype != g->dtype || f->rank != g->rank || f->dataset != g->dataset) return false;
         for (int32_t k = 0; k < f->rank; k++)
             if (f->shape[k] != g->shape[k]) return false;
     }
@@ -146,7 +146,8 @@ bool stk_schema_equal(const stk_schema *a, const stk_schema *b)
 
 static int put_field(const stk_field *f, char *text, size_t size)
 {
-    int used = snprintf(text, size, "%s", stk_dtype_name(f->dtype));
+    int used =
+        snprintf(text, size, "%s%s", f->dataset ? "dataset of " : "", stk_dtype_name(f->dtype));
     size_t at = (size_t)used < size ? (size_t)used : size;
     if (f->rank < 0) return used + snprintf(text + at, size - at, "[...]");
     used += snprintf(text + at, size - at, "[");
@@ -187,8 +188,10 @@ stk_status stk_schema_check(const stk_schema *schema, stk_tensor *const *parts, 
     for (int32_t i = 0; i < schema->n; i++) {
         const stk_field *f = &schema->fields[i];
         const stk_tensor *t = parts[i];
-        bool good = t && t->dtype == f->dtype && (f->rank < 0 || t->rank == f->rank);
-        for (int32_t k = 0; good && k < f->rank; k++)
+        bool nested = t && stk_tensor_dataset(t);
+        bool good = t && t->dtype == f->dtype && f->dataset == nested &&
+                    (nested || f->rank < 0 || t->rank == f->rank);
+        for (int32_t k = 0; good && !nested && k < f->rank; k++)
             good = f->shape[k] < 0 || f->shape[k] == t->shape[k];
         if (good) continue;
         char want[160], have[160] = "nothing";
@@ -212,18 +215,28 @@ bool stk_schema_fixed(const stk_schema *schema)
 
 int64_t stk_field_bytes(const stk_field *f)
 {
-    if (f->dtype == STK_STRING || f->rank < 0) return -1;
+    if (f->dtype == STK_STRING || f->rank < 0 || f->dataset) return -1;
     int64_t bytes = stk_dtype_size(f->dtype);
     for (int32_t i = 0; i < f->rank; i++)
         if (f->shape[i] < 0 || !stk_mul_i64(bytes, f->shape[i], &bytes)) return -1;
     return bytes;
 }
 
+stk_status stk_schema_tensors(const char *who, const stk_schema *schema, stk_error *err)
+{
+    for (int32_t i = 0; i < schema->n; i++)
+        if (schema->fields[i].dataset)
+            return stk_fail(err, STK_ERR_DTYPE,
+                            "%s: part %d of the elements is a dataset; open it with flat_map first",
+                            who, (int)i);
+    return STK_OK;
+}
+
 stk_status stk_schema_batched(const stk_schema *in, int64_t size, stk_schema **out, stk_error *err)
 {
     stk_field *fields = stk_calloc((size_t)in->n + 1, sizeof *fields);
     if (!fields) return stk_fail_memory(err, "schema", (size_t)in->n * sizeof *fields);
-    stk_status status = STK_OK;
+    stk_status status = stk_schema_tensors("batch", in, err);
     for (int32_t i = 0; i < in->n && status == STK_OK; i++) {
         stk_field *f = &fields[i];
         *f = in->fields[i];

@@ -27,6 +27,7 @@ stk_status stk_snapshot_create(const char *path, const stk_schema *schema, stk_s
                                stk_error *err)
 {
     stk_state s = {0};
+    STK_TRY(stk_schema_tensors("snapshot", schema, err));
     STK_TRY(stk_file_create(path, &w->file, err));
     w->schema = stk_schema_retain(schema);
     put_schema(&s, schema);

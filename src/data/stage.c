@@ -1,6 +1,7 @@
 /* Stages: the tree of a running stream, and access by number with counting. */
 #include "base/clock.h"
 #include "base/tensor.h"
+#include "data/hold.h"
 #include "data/run.h"
 
 #include <string.h>
@@ -83,5 +84,82 @@ stk_status stk_stage_slice(stk_stage *stage, uint64_t epoch, int64_t first, int6
     uint64_t start = stk_ticks();
     stk_status status = stage->ds->kind->slice(stage, epoch, first, n, parts, err);
     if (status == STK_OK && stage->ds->schema->n && parts[0]) count(stage, start, n);
+    return status;
+}
+
+/* ---- nodes that pass on ----------------------------------------------------------------------------- */
+stk_status stk_pass_get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor **parts,
+                        stk_error *err)
+{
+    return stk_stage_get(stage->in[0], epoch, index, parts, err);
+}
+
+stk_status stk_pass_rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_t *index,
+                         stk_tensor *const *slots, int64_t row, stk_error *err)
+{
+    return stk_stage_rows(stage->in[0], epoch, n, index, slots, row, err);
+}
+
+stk_status stk_pass_slice(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
+                          stk_tensor **parts, stk_error *err)
+{
+    return stk_stage_slice(stage->in[0], epoch, first, n, parts, err);
+}
+
+stk_status stk_stage_elements(stk_stage *stage, const char *who, uint64_t epoch, int64_t first,
+                              int64_t stride, int64_t n, stk_tensor ***out, stk_error *err)
+{
+    int32_t width = stage->ds->schema->n;
+    *out = stk_parts_new(n * width);
+    if (!*out) return stk_fail_memory(err, who, (size_t)(n * width) * sizeof **out);
+    stk_status status = STK_OK;
+    for (int64_t i = 0; i < n && status == STK_OK; i++)
+        status = stk_stage_get(stage, epoch, first + i * stride, *out + i * width, err);
+    if (status == STK_OK) return STK_OK;
+    stk_elements_free(n * width, *out);
+    *out = NULL;
+    return status;
+}
+
+/* ---- datasets that functions give --------------------------------------------------------------------- */
+static bool sizes_fit(const stk_schema *announced, const stk_schema *given)
+{
+    for (int32_t i = 0; i < given->n; i++) {
+        const stk_field *a = &announced->fields[i], *b = &given->fields[i];
+        if (a->rank < 0 || b->rank < 0) continue;
+        if (a->rank != b->rank) return false;
+        for (int32_t k = 0; k < a->rank; k++)
+            if (a->shape[k] >= 0 && b->shape[k] >= 0 && a->shape[k] != b->shape[k]) return false;
+    }
+    return true;
+}
+
+static stk_status check_given(const char *who, const stk_schema *announced, const stk_schema *given,
+                              stk_error *err)
+{
+    stk_schema *common = NULL;
+    STK_TRY(stk_schema_common(who, announced, given, &common, err));
+    stk_schema_release(common);
+    if (sizes_fit(announced, given)) return STK_OK;
+    char left[200], right[200];
+    return stk_fail(
+        err, STK_ERR_SHAPE,
+        "%s: it announced elements of %s and gave a dataset of %s; announce -1 for sizes "
+        "that differ",
+        who, stk_schema_describe(announced, left, sizeof left),
+        stk_schema_describe(given, right, sizeof right));
+}
+
+stk_status stk_stage_given(stk_stage *stage, const char *who, stk_dataset *given,
+                           const stk_error *error, stk_stage **out, stk_error *err)
+{
+    *out = NULL;
+    if (!given && error->code == STK_OK)
+        return stk_fail(err, STK_ERR_STATE, "%s: %s gave no dataset", stage->ds->kind->name, who);
+    if (!given && err) *err = *error;
+    if (!given) return error->code;
+    stk_status status = check_given(who, stage->ds->schema, given->schema, err);
+    if (status == STK_OK) status = stk_stage_new(stage->run, given, out, err);
+    stk_dataset_release(given);
     return status;
 }

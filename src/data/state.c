@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/tensor.h"
+#include "data/nested.h"
 
 #include <string.h>
 
@@ -44,8 +45,15 @@ void stk_state_put_blob(stk_state *s, const void *data, size_t size)
     if (at) memcpy(at, data, size);
 }
 
+enum { DATASET = -1 }; /* in place of a dtype */
+
 static void put_tensor(stk_state *s, stk_tensor *t)
 {
+    if (stk_tensor_dataset(t)) {
+        stk_state_put(s, DATASET);
+        stk_nested_save(t, s);
+        return;
+    }
     stk_tensor *dense = NULL;
     if (stk_tensor_dense(t, &dense, NULL) != STK_OK) {
         s->no_memory = true;
@@ -124,7 +132,15 @@ static stk_status get_strings(stk_state *s, int32_t rank, const int64_t *shape, 
 
 static stk_status get_tensor(stk_state *s, stk_tensor **out, stk_error *err)
 {
-    stk_dtype dtype = (stk_dtype)stk_state_get_in(s, 0, STK_DTYPE_COUNT - 1);
+    int64_t kind = stk_state_get_in(s, DATASET, STK_DTYPE_COUNT - 1);
+    if (kind == DATASET) {
+        s->broken |= s->inside;
+        s->inside = true;
+        stk_status status = stk_nested_restore(s, out, err);
+        s->inside = false;
+        return status;
+    }
+    stk_dtype dtype = (stk_dtype)kind;
     int32_t rank = (int32_t)stk_state_get_in(s, 0, STK_MAX_RANK);
     int64_t shape[STK_MAX_RANK] = {0}, count = 1;
     for (int i = 0; i < rank; i++) {

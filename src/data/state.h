@@ -1,6 +1,7 @@
 /* state.h - positions as bytes: what iterators write when they are saved and read when restored.
  *
- * A state is a row of int64, of blobs (length, bytes, padded to 8) and of tensors (dtype, rank, sizes, bytes).
+ * A state is a row of int64, of blobs (length, bytes, padded to 8) and of tensors (dtype, rank, sizes, bytes;
+ * or -1 and the elements of a dataset, see nested.h).
  * Failures (no memory, bytes that end early, sizes beyond reason) are remembered and asked for once, at the end. */
 #ifndef STK_DATA_STATE_H
 #define STK_DATA_STATE_H
@@ -13,6 +14,7 @@ typedef struct stk_state {
     size_t size, capacity; /* capacity 0 with data = borrowed, for reading */
     size_t at;             /* reading position */
     bool no_memory, broken;
+    bool inside; /* reading a dataset that is part of an element; they do not nest further */
 } stk_state;
 
 void stk_state_put(stk_state *s, int64_t value);

@@ -84,10 +84,12 @@ class DataCommand(unittest.TestCase):
         table.write_text("a,b\n" + "".join(f"{i},{i / 8}\n" for i in range(rows)))
         arguments = ["convert", table, target, "--shards", shards]
         kills = 0
-        for wanted in (1, 4, 9, shards + 1):  # killed as soon as so many shards are there; then left alone
+        for wanted in (0, 1, 4, 9, shards + 1):  # killed as soon as so many shards are there; then left alone
             process = subprocess.Popen([STOKER, "data", *map(str, arguments)], stdout=subprocess.PIPE,
                                        text=True)
-            while process.poll() is None and len(list(self.path.glob("big-*.tfrecord"))) < wanted:
+            begun = lambda: wanted or list(self.path.glob("*.tmp"))  # noqa: E731 - a shard is half written
+            while process.poll() is None and not (
+                    begun() and len(list(self.path.glob("big-*.tfrecord"))) >= wanted):
                 time.sleep(0.0005)
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
@@ -102,6 +104,11 @@ class DataCommand(unittest.TestCase):
         code, out, _ = run("verify", *files)
         self.assertEqual(code, 0)
         self.assertEqual(sum(int(line.split(": ")[1].split(" ")[0]) for line in out.splitlines()), rows)
+        whole = self.path / "whole"
+        whole.mkdir()
+        self.assertEqual(run("convert", table, whole / "big.tfrecord", "--shards", shards)[0], 0)
+        for file in files:  # as if it had never been killed
+            self.assertEqual(file.read_bytes(), (whole / file.name).read_bytes(), file.name)
         self.assertEqual([f.name for f in self.path.iterdir() if "tmp" in f.name or "converting" in f.name], [])
         code, out, _ = run("head", files[-1], "--count", "1")
         self.assertIn(f"a: {rows * (shards - 1) // shards}", out)

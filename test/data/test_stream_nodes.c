@@ -191,6 +191,56 @@ TEST(datasets_of_datasets)
           "10|20|21|30|31|32|40|41|42|43|");
 }
 
+/* Windows as datasets: batches of each part side by side, the second without its first element. */
+static const stk_field pair_fields[2] = {{.dtype = STK_I64, .rank = 1, .shape = {-1}},
+                                         {.dtype = STK_I64, .rank = 1, .shape = {-1}}};
+static const stk_schema pairs = {2, pair_fields, "(0,1)"};
+static stk_dataset *call_shifted(void *x, const stk_map_info *i, stk_tensor *const *in,
+                                 stk_error *err)
+{
+    (void)x;
+    stk_dataset *both[2];
+    for (int k = 0; k < 2; k++) {
+        both[k] = stk_dataset_retain(stk_tensor_dataset(in[i->inputs == 2 ? k : 0]));
+        if (k) both[k] = stk_data_skip(both[k], 1, err);
+        both[k] = stk_data_batch(both[k], 10, false, err);
+    }
+    return stk_data_zip(2, both, err);
+}
+static const stk_flat_fn shifted = {.name = "shifted", .call = call_shifted, .output = &pairs};
+
+static stk_dataset *nested(bool random, bool two)
+{
+    stk_dataset *in[2] = {random ? range(7) : counting(7, -1),
+                          two ? stk_data_map(range(7), &times_ten, NULL, NULL) : NULL};
+    return stk_data_window_nested(two ? stk_data_zip(2, in, NULL) : in[0], 3, 2, 1, false, NULL);
+}
+
+TEST(windows_are_datasets)
+{
+    for (int random = 0; random < 2; random++) {
+        GIVES(stk_data_flat_map(nested(random, false), &shifted, NULL),
+              "0,1,2;1,2|2,3,4;3,4|4,5,6;5,6|");
+        GIVES(stk_data_flat_map(stk_data_take(nested(random, true), 2, NULL), &shifted, NULL),
+              "0,1,2;10,20|2,3,4;30,40|");
+    }
+    stk_error err;
+    stk_dataset *ds = nested(true, false);
+    stk_tensor *window = NULL, *first = NULL;
+    CHECK(stk_dataset_schema(ds)->fields[0].dataset);
+    CHECK_OK(stk_dataset_get(ds, 0, 1, &window, &err));
+    CHECK_EQ_I64(stk_dataset_cardinality(stk_tensor_dataset(window)), 3);
+    CHECK_OK(stk_dataset_get(stk_tensor_dataset(window), 0, 0, &first, &err));
+    CHECK_EQ_I64(stk_tensor_at(first, 0), 2);
+    CHECK(!stk_tensor_dataset(first));
+    stk_tensor_release(first);
+    stk_tensor_release(window);
+    CHECK(!stk_data_batch(stk_dataset_retain(ds), 2, false, &err));
+    CHECK_CONTAINS(err.message, "flat_map");
+    CHECK(!stk_data_window_nested(stk_dataset_retain(ds), 2, 0, 1, false, &err));
+    CHECK(!stk_data_unique(ds, &err));
+}
+
 static stk_dataset *call_batch_window(void *x, int64_t key, stk_dataset *window, stk_error *err)
 {
     (void)x;
@@ -272,6 +322,7 @@ TEST(scans_and_reductions)
     GIVES(stk_data_scan(range(5), 1, &zero, &fn, NULL), "0|1|3|6|10|");
     stk_dataset *ds = range(101);
     stk_map_fn fold = {.name = "fold", .call = call_reduce, .output = &scalar_schema};
+    GIVES(stk_data_reduce(range(101), 1, &zero, &fold, NULL), "5050|");
     CHECK_OK(stk_dataset_reduce(ds, NULL, 1, &zero, &fold, &sum, &err));
     CHECK_EQ_I64(stk_tensor_at(sum, 0), 5050);
     stk_tensor_release(sum);

@@ -1,7 +1,9 @@
 /* 200 random pipelines: one thread and many give the same; saved anywhere and restored, the rest is the same. */
 #include "pipelines.h"
 
+#include "base/json.h"
 #include "base/rng.h"
+#include "data/pipeline.h"
 
 /* ---- random numbers of the test itself ------------------------------------------------------------- */
 static uint64_t dice_state;
@@ -103,6 +105,54 @@ static const stk_field pair_fields[2] = {{.dtype = STK_I64}, {.dtype = STK_I64}}
 static const stk_schema pair = {2, pair_fields, "(0,1)"};
 static const stk_map_fn running = {.name = "running", .call = call_running, .output = &pair};
 
+static stk_dataset *call_open(void *x, const stk_map_info *info, stk_tensor *const *in,
+                              stk_error *err)
+{
+    (void)x;
+    stk_dataset *window = stk_dataset_retain(stk_tensor_dataset(in[0]));
+    return info->index % 2 ? window : stk_data_shuffle(window, 3, 1, true, err);
+}
+static const stk_flat_fn open_window = {.name = "open", .call = call_open, .output = &scalar};
+
+static stk_dataset *append(stk_dataset *ds, const char *ops, stk_error *err)
+{
+    char json[1024];
+    stk_json_document *document = NULL;
+    stk_pipeline p = {.folder = ""};
+    snprintf(json, sizeof json, "[%s]", ops);
+    if (!CHECK(stk_json_parse(json, strlen(json), NULL, &document, err) == STK_OK)) return ds;
+    ds = stk_pipeline_read(stk_json_root(document), &p, "", ds, err);
+    stk_json_release(document);
+    return ds;
+}
+
+/* What pipeline files can say, over one int64. */
+static stk_dataset *from_file(stk_dataset *ds, int64_t which)
+{
+    static const char *const texts[] = {
+        "{\"op\": \"filter\", \"where\": \"$0 % 4 != 1 or index < 3\"}",
+        "{\"op\": \"take_while\", \"where\": \"$0 != 77\"}",
+        "{\"op\": \"map\", \"to\": \"where($0 > 50, $0 - 50, $0 * 3) + index % 2\"}",
+        "{\"op\": \"scan\", \"state\": {\"s\": 1}, \"next\": {\"s\": \"(s * 7 + $0) % 1000\"}, "
+        "\"give\": \"s\"}",
+        "{\"op\": \"flat_map\", \"ops\": [{\"op\": \"repeat\", \"times\": 2}]}",
+        "{\"op\": \"window\", \"size\": 4, \"shift\": 3, \"nested\": true}, {\"op\": "
+        "\"interleave\", \"cycle\": 2, \"ops\": [{\"op\": \"shuffle\", \"buffer\": 2}]}",
+        "{\"op\": \"group_by_window\", \"key\": \"$0 % 2\", \"size\": 3, \"ops\": [{\"op\": "
+        "\"skip\", \"count\": 1}]}",
+        "{\"op\": \"rejection_resample\", \"class\": \"$0 % 2\", \"target\": [0.7, 0.3]}, "
+        "{\"op\": \"map\", \"to\": \"$1\"}",
+        "{\"op\": \"batch\", \"size\": 3}, {\"op\": \"bucket_by_sequence_length\", \"length\": "
+        "\"len($0)\", \"boundaries\": [3], \"sizes\": [2, 2]}, {\"op\": \"unbatch\"}, {\"op\": "
+        "\"unbatch\"}",
+    };
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    stk_error err = {.code = STK_OK};
+    stk_dataset *read = append(ds, texts[which % TEXTS], &err);
+    CHECK_MSG(read != NULL, "%s", err.message);
+    return read;
+}
+
 /* ---- random pipelines over int64 scalars ------------------------------------------------------------------ */
 static stk_dataset *source(void)
 {
@@ -118,7 +168,7 @@ static stk_dataset *random_node(stk_dataset *ds, int depth)
     stk_interleave_options weave = {1 + dice(4), 1 + dice(3), dice(2) ? STK_AUTOTUNE : 1};
     stk_tensor *zero = NULL;
     o.seed = (uint64_t)dice(100);
-    switch (dice(20)) {
+    switch (dice(24)) {
     case 0: return stk_data_map(ds, &noise, &o, NULL);
     case 1: return stk_data_map(ds, &doubled, &o, NULL);
     case 2: return stk_data_shuffle(ds, 1 + dice(20), (uint64_t)dice(9), dice(2), NULL);
@@ -144,6 +194,13 @@ static stk_dataset *random_node(stk_dataset *ds, int depth)
     }
     case 17: return stk_data_cache(ds, NULL, NULL);
     case 18: return stk_data_unique(ds, NULL);
+    case 19:
+        return stk_data_flat_map(
+            stk_data_window_nested(ds, 1 + dice(4), 1 + dice(4), 1 + dice(2), dice(2), NULL),
+            &open_window, NULL);
+    case 20:
+    case 21:
+    case 22: return from_file(ds, dice(1000));
     default:
         if (stk_tensor_scalar(STK_I64, 0, &zero, NULL) != STK_OK) return ds;
         ds = stk_data_scan(ds, 1, &zero, &running, NULL);

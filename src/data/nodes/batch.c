@@ -41,15 +41,11 @@ static stk_status fill_slots(stk_stage *in, uint64_t epoch, int64_t first, int64
 static stk_status fill_later(stk_stage *in, uint64_t epoch, int64_t first, int64_t n,
                              stk_tensor **parts, stk_error *err)
 {
+    stk_tensor **elements = NULL;
     int32_t width = in->ds->schema->n;
-    stk_tensor **elements = stk_parts_new(n * width);
-    if (!elements) return stk_fail_memory(err, "batch", (size_t)(n * width) * sizeof *elements);
-    stk_status status = STK_OK;
-    for (int64_t i = 0; i < n && status == STK_OK; i++)
-        status = stk_stage_get(in, epoch, first + i, elements + i * width, err);
-    if (status == STK_OK) status = stk_stack(in->run, "batch", width, n, elements, parts, err);
-    stk_parts_release(n * width, elements);
-    stk_free(elements);
+    STK_TRY(stk_stage_elements(in, "batch", epoch, first, 1, n, &elements, err));
+    stk_status status = stk_stack(in->run, "batch", width, n, elements, parts, err);
+    stk_elements_free(n * width, elements);
     return status;
 }
 
@@ -240,15 +236,10 @@ static void close(stk_iter *it)
     stk_marks_release(&own->marks);
 }
 
-const stk_node_kind stk_node_batch = {.name = "batch",
-                                      .describe = describe,
-                                      .get = get,
-                                      .walk = {.size = sizeof(batching),
-                                               .open = open,
-                                               .next = next,
-                                               .save = save,
-                                               .restore = restore,
-                                               .close = close}};
+static const stk_walk walk = {sizeof(batching), open, next, save, restore, close};
+
+const stk_node_kind stk_node_batch = {
+    .name = "batch", .describe = describe, .get = get, .walk = &walk};
 
 stk_dataset *stk_data_batch(stk_dataset *in, int64_t size, bool drop_remainder, stk_error *err)
 {

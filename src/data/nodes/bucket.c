@@ -153,15 +153,10 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
-const stk_node_kind stk_node_bucket = {.name = "bucket_by_sequence_length",
-                                       .drop = drop,
-                                       .describe = describe,
-                                       .walk = {.size = sizeof(sorting),
-                                                .open = open,
-                                                .next = next,
-                                                .save = save,
-                                                .restore = restore,
-                                                .close = close}};
+static const stk_walk walk = {sizeof(sorting), open, next, save, restore, close};
+
+const stk_node_kind stk_node_bucket = {
+    .name = "bucket_by_sequence_length", .drop = drop, .describe = describe, .walk = &walk};
 
 static stk_status fill(stk_dataset *ds, const stk_bucket_options *o, stk_error *err)
 {
@@ -194,27 +189,10 @@ static stk_status fill(stk_dataset *ds, const stk_bucket_options *o, stk_error *
 stk_dataset *stk_data_bucket_by_sequence_length(stk_dataset *in, const stk_map_fn *length,
                                                 const stk_bucket_options *options, stk_error *err)
 {
-    static const stk_field number = {.dtype = STK_I64};
-    static const stk_schema one = {1, &number, "0"};
     stk_fn *f = NULL;
-    if (!in) {
-        if (length && length->release) length->release(length->context);
-        return NULL;
-    }
-    stk_map_fn fn = length ? *length : (stk_map_fn){0};
-    if (!fn.schema && !fn.output) fn.output = &one;
-    if (stk_fn_new("bucket_by_sequence_length", &fn, in->schema, in->salt, &f, err) != STK_OK) {
-        stk_dataset_release(in);
-        return NULL;
-    }
-    stk_dataset *ds = stk_dataset_make(&stk_node_bucket, 1, &in, sizeof(buckets), err);
-    if (!ds) {
-        stk_fn_release(f);
-        return NULL;
-    }
+    stk_dataset *ds =
+        stk_dataset_asking(&stk_node_bucket, in, length, STK_I64, sizeof(buckets), &f, err);
+    if (!ds) return NULL;
     ((buckets *)ds->config)->length = f;
-    ds->random = false;
-    ds->ahead = 0;
-    if (in->cardinality != 0) ds->cardinality = STK_UNKNOWN;
     return stk_dataset_done(ds, fill(ds, options, err));
 }

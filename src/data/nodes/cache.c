@@ -249,16 +249,10 @@ static void shut(stk_iter *it)
     stk_stage_release(own->file);
 }
 
-const stk_node_kind stk_node_cache = {.name = "cache",
-                                      .drop = drop,
-                                      .describe = describe,
-                                      .get = get,
-                                      .walk = {.size = sizeof(walking),
-                                               .open = open,
-                                               .next = next,
-                                               .save = save,
-                                               .restore = restore,
-                                               .close = shut}};
+static const stk_walk walk = {sizeof(walking), open, next, save, restore, shut};
+
+const stk_node_kind stk_node_cache = {
+    .name = "cache", .drop = drop, .describe = describe, .get = get, .walk = &walk};
 
 stk_dataset *stk_data_cache(stk_dataset *in, const char *path, stk_error *err)
 {

@@ -2,6 +2,7 @@
  * numbers names, or one drawn by weights. Draw k is keyed by (seed, epoch, k). */
 #include "base/rng.h"
 #include "data/hold.h"
+#include "data/iter.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,13 +36,9 @@ typedef struct choosing {
 static stk_status open(stk_iter *it, stk_error *err)
 {
     choosing *own = it->own;
-    int32_t n = it->stage->nin;
-    own->in = stk_calloc((size_t)n, sizeof *own->in);
-    own->empty = stk_calloc((size_t)n, sizeof *own->empty);
-    if (!own->in || !own->empty) return stk_fail_memory(err, "choose", 64);
-    for (int32_t i = 0; i < n; i++)
-        STK_TRY(stk_iter_open(it->stage->in[i], it->epoch, &own->in[i], err));
-    return STK_OK;
+    own->empty = stk_calloc((size_t)it->stage->nin, sizeof *own->empty);
+    if (!own->empty) return stk_fail_memory(err, "choose", 64);
+    return stk_iters_open(it, &own->in, err);
 }
 
 /* One of the inputs that are not empty, or -1. */
@@ -133,24 +130,16 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 static void close(stk_iter *it)
 {
     choosing *own = it->own;
-    for (int32_t i = 0; own->in && i < it->stage->nin; i++) stk_iter_close(own->in[i]);
-    stk_free(own->in);
+    stk_iters_close(it, own->in);
     stk_free(own->empty);
 }
 
-#define CHOOSE(title)                                                                              \
-    {                                                                                              \
-        .name = title, .drop = drop, .describe = describe, .walk = {                               \
-            .size = sizeof(choosing),                                                              \
-            .open = open,                                                                          \
-            .next = next,                                                                          \
-            .save = save,                                                                          \
-            .restore = restore,                                                                    \
-            .close = close                                                                         \
-        }                                                                                          \
-    }
-const stk_node_kind stk_node_choose = CHOOSE("choose_from_datasets"),
-                    stk_node_sample = CHOOSE("sample_from_datasets");
+static const stk_walk walk = {sizeof(choosing), open, next, save, restore, close};
+
+const stk_node_kind stk_node_choose = {
+    .name = "choose_from_datasets", .drop = drop, .describe = describe, .walk = &walk};
+const stk_node_kind stk_node_sample = {
+    .name = "sample_from_datasets", .drop = drop, .describe = describe, .walk = &walk};
 
 /* Schema and cardinality from the datasets to choose from. */
 static stk_status settle(stk_dataset *ds, stk_error *err)

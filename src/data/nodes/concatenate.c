@@ -78,13 +78,10 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 
 static void close(stk_iter *it) { stk_iter_close(((joining *)it->own)->in); }
 
+static const stk_walk walk = {sizeof(joining), NULL, next, save, restore, close};
+
 const stk_node_kind stk_node_concatenate = {
-    .name = "concatenate",
-    .get = get,
-    .rows = rows,
-    .slice = slice,
-    .walk = {
-        .size = sizeof(joining), .next = next, .save = save, .restore = restore, .close = close}};
+    .name = "concatenate", .get = get, .rows = rows, .slice = slice, .walk = &walk};
 
 stk_dataset *stk_data_concatenate(stk_dataset *first, stk_dataset *second, stk_error *err)
 {

@@ -71,15 +71,10 @@ static void close(stk_iter *it)
     if (own->open && c->g.close) c->g.close(c->g.context, own->walk);
 }
 
-const stk_node_kind stk_node_generator = {.name = "generator",
-                                          .drop = drop,
-                                          .describe = describe,
-                                          .walk = {.size = sizeof(walking),
-                                                   .open = open,
-                                                   .next = next,
-                                                   .save = save,
-                                                   .restore = restore,
-                                                   .close = close}};
+static const stk_walk walk = {sizeof(walking), open, next, save, restore, close};
+
+const stk_node_kind stk_node_generator = {
+    .name = "generator", .drop = drop, .describe = describe, .walk = &walk};
 
 stk_dataset *stk_data_generator(const stk_generator *g, stk_error *err)
 {

@@ -84,19 +84,8 @@ static stk_status start_window(stk_iter *it, stk_error *err)
     stk_hold_release(&copy);
     if (!elements) return STK_ERR_MEMORY;
     stk_error error = {.code = STK_OK};
-    stk_dataset *ds = c->fn.call(c->fn.context, own->key, elements, &error);
-    if (!ds) {
-        if (err && error.code != STK_OK) *err = error;
-        return error.code != STK_OK
-                   ? error.code
-                   : stk_fail(err, STK_ERR_STATE, "group_by_window: %s gave no dataset", c->name);
-    }
-    stk_schema *common = NULL;
-    status = stk_schema_common(c->name, it->stage->ds->schema, ds->schema, &common, err);
-    stk_schema_release(common);
-    if (status == STK_OK) status = stk_stage_new(it->stage->run, ds, &own->stage, err);
-    stk_dataset_release(ds);
-    STK_TRY(status);
+    stk_dataset *given = c->fn.call(c->fn.context, own->key, elements, &error);
+    STK_TRY(stk_stage_given(it->stage, c->name, given, &error, &own->stage, err));
     return stk_iter_open(own->stage, stk_seed_mix(it->epoch, (uint64_t)own->windows), &own->window,
                          err);
 }
@@ -220,57 +209,33 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
-const stk_node_kind stk_node_group = {.name = "group_by_window",
-                                      .drop = drop,
-                                      .describe = describe,
-                                      .walk = {.size = sizeof(grouping),
-                                               .open = open,
-                                               .next = next,
-                                               .save = save,
-                                               .restore = restore,
-                                               .close = close}};
+static const stk_walk walk = {sizeof(grouping), open, next, save, restore, close};
 
-static stk_dataset *give_up(stk_dataset *in, const stk_map_fn *key, const stk_group_fn *fn)
-{
-    if (key && key->release) key->release(key->context);
-    if (fn && fn->release) fn->release(fn->context);
-    stk_dataset_release(in);
-    return NULL;
-}
+const stk_node_kind stk_node_group = {
+    .name = "group_by_window", .drop = drop, .describe = describe, .walk = &walk};
 
 stk_dataset *stk_data_group_by_window(stk_dataset *in, const stk_map_fn *key,
                                       const stk_group_fn *fn, int64_t size, stk_error *err)
 {
-    static const stk_field number = {.dtype = STK_I64};
-    static const stk_schema one = {1, &number, "0"};
-    if (!in) return give_up(NULL, key, fn);
-    if (!key || !fn || !fn->call || !fn->output || size < 1) {
+    bool good = key && fn && fn->call && fn->output && size >= 1;
+    if (in && !good)
         (void)stk_fail(
             err, STK_ERR_ARGUMENT,
             "group_by_window: it takes a key function, a function over windows with the schema "
             "of its elements, and a size of 1 or more");
-        return give_up(in, key, fn);
+    if (!good) {
+        stk_dataset_release(in);
+        in = NULL;
     }
     stk_fn *f = NULL;
-    stk_map_fn keyed = *key;
-    if (!keyed.schema && !keyed.output) keyed.output = &one;
-    if (stk_fn_new("group_by_window", &keyed, in->schema, in->salt, &f, err) != STK_OK)
-        return give_up(in, NULL, fn);
-    stk_dataset *ds = stk_dataset_make(&stk_node_group, 1, &in, sizeof(group_node), err);
+    stk_dataset *ds =
+        stk_dataset_asking(&stk_node_group, in, key, STK_I64, sizeof(group_node), &f, err);
     if (!ds) {
-        stk_fn_release(f);
-        return give_up(NULL, NULL, fn);
+        if (fn && fn->release) fn->release(fn->context);
+        return NULL;
     }
     group_node *c = ds->config;
     *c = (group_node){.key_of = f, .fn = *fn, .size = size};
     snprintf(c->name, sizeof c->name, "%s", fn->name ? fn->name : "function");
-    ds->random = false;
-    ds->ahead = 0;
-    if (in->cardinality != 0) ds->cardinality = STK_UNKNOWN;
-    stk_schema *schema = NULL;
-    stk_status status =
-        stk_schema_new(fn->output->n, fn->output->fields, fn->output->structure, &schema, err);
-    if (status == STK_OK) stk_dataset_set_schema(ds, schema);
-    c->fn.output = schema;
-    return stk_dataset_done(ds, status);
+    return stk_dataset_done(ds, stk_dataset_announce(ds, &c->fn.output, err));
 }

@@ -1,5 +1,6 @@
 /* interleave, flat_map - a function makes a dataset of each element; `cycle` of them are read in turn, `block` elements at
- * a time. With workers each open dataset (a lane) is read ahead by jobs of its own; the order is the same.
+ * a time. With workers each open dataset (a lane) is read ahead by jobs of its own; the order is the same, unless any order
+ * will do (options.deterministic): then the next element is that of a lane that has one.
  *
  * A lane's position is the state of its iterator when the piece being handed out was begun, and how much of the
  * piece is gone. The element that made the lane is saved with it. */
@@ -58,6 +59,8 @@ typedef struct lane {
 typedef struct weaving {
     stk_iter *in;
     lane *lanes;
+    stk_bell *bell;   /* of all lanes when any order will do; else NULL */
+    stk_ring **rings; /* of the open lanes, to wait for */
     int64_t current, in_block, pulled, open;
     bool input_ended, began;
 } weaving;
@@ -126,17 +129,8 @@ static stk_status lane_open(stk_iter *it, lane *l, stk_error *err)
     stk_map_info info = {l->number, 1, stk_seed_mix(it->stage->ds->salt, it->epoch),
                          it->stage->in[0]->ds->schema->n};
     stk_error error = {.code = STK_OK};
-    stk_dataset *ds = c->fn.call(c->fn.context, &info, l->made_of, &error);
-    if (!ds && error.code == STK_OK)
-        return stk_fail(err, STK_ERR_STATE, "%s: it gave no dataset for element %lld", c->name,
-                        (long long)l->number);
-    if (!ds && err) *err = error;
-    if (!ds) return error.code;
-    stk_schema *common = NULL;
-    stk_status status = stk_schema_common(c->name, it->stage->ds->schema, ds->schema, &common, err);
-    stk_schema_release(common);
-    if (status == STK_OK) status = stk_stage_new(it->stage->run, ds, &l->stage, err);
-    stk_dataset_release(ds);
+    stk_dataset *given = c->fn.call(c->fn.context, &info, l->made_of, &error);
+    stk_status status = stk_stage_given(it->stage, c->name, given, &error, &l->stage, err);
     if (status == STK_OK)
         status =
             stk_iter_open(l->stage, stk_seed_mix(it->epoch, (uint64_t)l->number + 1), &l->in, err);
@@ -145,6 +139,8 @@ static stk_status lane_open(stk_iter *it, lane *l, stk_error *err)
             status = stk_fail_memory(err, c->name, PIECE * 8);
     if (status == STK_OK)
         status = stk_ring_new(it->stage, l, sizeof(piece *), work, NULL, &l->ring, err);
+    stk_bell *bell = ((weaving *)it->own)->bell;
+    if (status == STK_OK && bell) stk_ring_share(l->ring, bell);
     return status;
 }
 
@@ -213,6 +209,12 @@ static stk_status open(stk_iter *it, stk_error *err)
     const interleave *c = it->stage->ds->config;
     own->lanes = stk_calloc((size_t)c->cycle, sizeof *own->lanes);
     if (!own->lanes) return stk_fail_memory(err, c->name, (size_t)c->cycle * sizeof *own->lanes);
+    const stk_run *run = it->stage->run;
+    if (!run->options.deterministic && stk_run_has_workers(run) && c->parallel != 1) {
+        own->rings = stk_calloc((size_t)c->cycle, sizeof *own->rings);
+        if (!own->rings) return stk_fail_memory(err, c->name, (size_t)c->cycle * 8);
+        STK_TRY(stk_bell_new(&own->bell, err));
+    }
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
 
@@ -236,10 +238,65 @@ static stk_status begin(stk_iter *it, stk_error *err)
     return STK_OK;
 }
 
+static bool lane_has(const lane *l)
+{
+    const piece *p = &l->pieces[l->now];
+    bool here = l->ready && (l->at < p->count || p->failed || p->end);
+    return here || stk_ring_is_done(l->ring);
+}
+
+/* The next lane that has something, beginning with the current one. */
+static lane *ready_lane(stk_iter *it)
+{
+    weaving *own = it->own;
+    const interleave *c = it->stage->ds->config;
+    for (;;) {
+        int64_t open = 0;
+        for (int64_t i = 0; i < c->cycle; i++) {
+            int64_t k = (own->current + i) % c->cycle;
+            lane *l = &own->lanes[k];
+            if (!l->owner) continue;
+            if (lane_has(l)) {
+                if (i) own->in_block = 0;
+                own->current = k;
+                return l;
+            }
+            own->rings[open++] = l->ring;
+        }
+        if (!open) return NULL;
+        stk_rings_wait(open, own->rings);
+    }
+}
+
+/* Any order: no lane waits for a slower one. */
+static stk_status next_ready(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
+{
+    weaving *own = it->own;
+    const interleave *c = it->stage->ds->config;
+    own->began = true;
+    for (;;) {
+        for (int64_t i = 0; i < c->cycle && !own->input_ended; i++)
+            if (!own->lanes[i].owner) STK_TRY(open_next(it, &own->lanes[i], err));
+        lane *l = ready_lane(it);
+        *end = !l;
+        if (*end) return STK_OK;
+        bool over = false;
+        stk_status status = lane_next(l, parts, &over, err);
+        if (!over) {
+            if (++own->in_block == c->block) advance(it);
+            return status;
+        }
+        lane_close(l);
+        own->open--;
+        own->in_block = 0;
+    }
+}
+
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
     weaving *own = it->own;
     const interleave *c = it->stage->ds->config;
+    if (own->bell) return next_ready(it, parts, end, err);
     if (!own->began) STK_TRY(begin(it, err));
     while (!own->input_ended || own->open > 0) {
         lane *l = &own->lanes[own->current];
@@ -336,22 +393,17 @@ static void close(stk_iter *it)
     const interleave *c = it->stage->ds->config;
     for (int64_t i = 0; own->lanes && i < c->cycle; i++) lane_close(&own->lanes[i]);
     stk_free(own->lanes);
+    stk_free(own->rings);
+    stk_bell_release(own->bell);
     stk_iter_close(own->in);
 }
 
-#define WEAVE(title)                                                                               \
-    {                                                                                              \
-        .name = title, .drop = drop, .describe = describe, .walk = {                               \
-            .size = sizeof(weaving),                                                               \
-            .open = open,                                                                          \
-            .next = next,                                                                          \
-            .save = save,                                                                          \
-            .restore = restore,                                                                    \
-            .close = close                                                                         \
-        }                                                                                          \
-    }
-const stk_node_kind stk_node_interleave = WEAVE("interleave"),
-                    stk_node_flat_map = WEAVE("flat_map");
+static const stk_walk walk = {sizeof(weaving), open, next, save, restore, close};
+
+const stk_node_kind stk_node_interleave = {
+    .name = "interleave", .drop = drop, .describe = describe, .walk = &walk};
+const stk_node_kind stk_node_flat_map = {
+    .name = "flat_map", .drop = drop, .describe = describe, .walk = &walk};
 
 static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, const stk_flat_fn *fn,
                          int64_t cycle, int64_t block, int32_t parallel, stk_error *err)
@@ -378,16 +430,9 @@ static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, const stk_f
     c->cycle = cycle;
     c->block = block;
     c->parallel = parallel;
-    ds->random = false;
-    ds->ahead = 0;
+    stk_dataset_in_order(ds);
     ds->parallel = parallel;
-    if (in->cardinality != 0) ds->cardinality = STK_UNKNOWN;
-    stk_schema *schema = NULL;
-    stk_status status =
-        stk_schema_new(fn->output->n, fn->output->fields, fn->output->structure, &schema, err);
-    if (status == STK_OK) stk_dataset_set_schema(ds, schema);
-    c->fn.output = schema;
-    return stk_dataset_done(ds, status);
+    return stk_dataset_done(ds, stk_dataset_announce(ds, &c->fn.output, err));
 }
 
 stk_interleave_options stk_interleave_options_defaults(void)

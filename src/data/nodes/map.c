@@ -228,7 +228,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     for (;;) {
         bool alone = c->serial || stk_ring_is_cheap(own->ring);
         int64_t room = alone ? 1 : stk_tuner_in_flight(it->stage, 1);
-        while (!own->ended && stk_ring_depth(own->ring) < room) STK_TRY(start_call(it, err));
+        while (!own->ended && stk_ring_has_room(own->ring, room)) STK_TRY(start_call(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
         stk_job *job = in_order(it) ? stk_ring_oldest(own->ring) : stk_ring_any(own->ring);
@@ -279,17 +279,10 @@ static void close(stk_iter *it)
     stk_marks_release(&own->marks);
 }
 
-const stk_node_kind stk_node_map = {.name = "map",
-                                    .drop = drop,
-                                    .describe = describe,
-                                    .get = get,
-                                    .rows = rows,
-                                    .walk = {.size = sizeof(mapping),
-                                             .open = open,
-                                             .next = next,
-                                             .save = save,
-                                             .restore = restore,
-                                             .close = close}};
+static const stk_walk walk = {sizeof(mapping), open, next, save, restore, close};
+
+const stk_node_kind stk_node_map = {
+    .name = "map", .drop = drop, .describe = describe, .get = get, .rows = rows, .walk = &walk};
 
 /* ---- making ------------------------------------------------------------------------------------------- */
 stk_map_options stk_map_options_defaults(void)
@@ -318,6 +311,7 @@ stk_dataset *stk_map_node(stk_dataset *in, int32_t n, stk_fn *const *fns,
         ds->parallel = 1;
     } else {
         ds->parallel = options->parallel;
+        ds->unordered |= options->unordered;
     }
     return ds;
 }

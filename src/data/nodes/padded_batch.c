@@ -1,5 +1,6 @@
 /* padded_batch - batches of elements whose sizes differ, padded to the largest or to given sizes. */
 #include "data/hold.h"
+#include "data/iter.h"
 #include "data/pad.h"
 
 #include <stdio.h>
@@ -23,43 +24,32 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 {
     const padded *c = stage->ds->config;
     stk_stage *in = stage->in[0];
-    int32_t width = in->ds->schema->n;
     int64_t first = index * c->size, n = c->size;
     if (in->ds->cardinality >= 0) n = stk_min_i64(n, in->ds->cardinality - first);
-    stk_tensor **elements = stk_parts_new(n * width);
-    if (!elements) return stk_fail_memory(err, "padded_batch", (size_t)(n * width) * 8);
-    stk_status status = STK_OK;
-    for (int64_t i = 0; i < n && status == STK_OK; i++)
-        status = stk_stage_get(in, epoch, first + i, elements + i * width, err);
-    if (status == STK_OK)
-        status = stk_pad_stack(stage->run, "padded_batch", &c->pads, n, elements, parts, err);
-    stk_parts_release(n * width, elements);
-    stk_free(elements);
+    stk_tensor **elements = NULL;
+    STK_TRY(stk_stage_elements(in, "padded_batch", epoch, first, 1, n, &elements, err));
+    stk_status status =
+        stk_pad_stack(stage->run, "padded_batch", &c->pads, n, elements, parts, err);
+    stk_elements_free(n * in->ds->schema->n, elements);
     return status;
 }
 
-typedef struct collecting {
-    stk_iter *in;
-    bool ended;
-} collecting;
-
-static stk_status open(stk_iter *it, stk_error *err)
-{
-    return stk_iter_open(it->stage->in[0], it->epoch, &((collecting *)it->own)->in, err);
-}
+enum { ENDED }; /* number of the walk */
 
 /* As in batch, a failing element spoils its batch and not the border of the next. */
 static stk_status collect(stk_iter *it, stk_hold *held, int64_t *seen, stk_error *err)
 {
-    collecting *own = it->own;
+    stk_follow *own = it->own;
     const padded *c = it->stage->ds->config;
     stk_tensor **parts = stk_parts_new(held->width);
     if (!parts) return stk_fail_memory(err, "padded_batch", 64);
     stk_status first = STK_OK;
-    while (*seen < c->size && !own->ended) {
+    while (*seen < c->size && !own->number[ENDED]) {
         stk_error error;
-        stk_status status = stk_iter_next(own->in, parts, &own->ended, &error);
-        if (own->ended) break;
+        bool end = false;
+        stk_status status = stk_iter_next(own->in, parts, &end, &error);
+        own->number[ENDED] = end;
+        if (end) break;
         ++*seen;
         if (status == STK_OK) status = stk_hold_add(held, parts, &error);
         stk_parts_release(held->width, parts);
@@ -86,28 +76,11 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     return *end ? STK_OK : status;
 }
 
-static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
-{
-    return stk_iter_save(((collecting *)it->own)->in, out, err);
-}
+static const stk_walk walk = {sizeof(stk_follow), stk_follow_open,    next,
+                              stk_follow_save,    stk_follow_restore, stk_follow_close};
 
-static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
-{
-    return stk_iter_restore(((collecting *)it->own)->in, in, err);
-}
-
-static void close(stk_iter *it) { stk_iter_close(((collecting *)it->own)->in); }
-
-const stk_node_kind stk_node_padded_batch = {.name = "padded_batch",
-                                             .drop = drop,
-                                             .describe = describe,
-                                             .get = get,
-                                             .walk = {.size = sizeof(collecting),
-                                                      .open = open,
-                                                      .next = next,
-                                                      .save = save,
-                                                      .restore = restore,
-                                                      .close = close}};
+const stk_node_kind stk_node_padded_batch = {
+    .name = "padded_batch", .drop = drop, .describe = describe, .get = get, .walk = &walk};
 
 stk_dataset *stk_data_padded_batch(stk_dataset *in, int64_t size, bool drop_remainder,
                                    const int64_t (*shapes)[STK_MAX_RANK], const double *values,

@@ -27,25 +27,6 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
         snprintf(text, size, "%lld", (long long)c->elements);
 }
 
-/* ---- by number ------------------------------------------------------------------------------------- */
-static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor **parts,
-                      stk_error *err)
-{
-    return stk_stage_get(stage->in[0], epoch, index, parts, err);
-}
-
-static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_t *index,
-                       stk_tensor *const *slots, int64_t row, stk_error *err)
-{
-    return stk_stage_rows(stage->in[0], epoch, n, index, slots, row, err);
-}
-
-static stk_status slice(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
-                        stk_tensor **parts, stk_error *err)
-{
-    return stk_stage_slice(stage->in[0], epoch, first, n, parts, err);
-}
-
 /* ---- in order ---------------------------------------------------------------------------------------- */
 typedef struct item {
     stk_tensor **parts;
@@ -245,18 +226,15 @@ static void shut(stk_iter *it)
 
 static bool idle(const stk_dataset *ds) { return ((const prefetch *)ds->config)->elements == 0; }
 
+static const stk_walk walk = {sizeof(line), open, next, save, restore, shut};
+
 const stk_node_kind stk_node_prefetch = {.name = "prefetch",
                                          .idle = idle,
                                          .describe = describe,
-                                         .get = get,
-                                         .rows = rows,
-                                         .slice = slice,
-                                         .walk = {.size = sizeof(line),
-                                                  .open = open,
-                                                  .next = next,
-                                                  .save = save,
-                                                  .restore = restore,
-                                                  .close = shut}};
+                                         .get = stk_pass_get,
+                                         .rows = stk_pass_rows,
+                                         .slice = stk_pass_slice,
+                                         .walk = &walk};
 
 stk_dataset *stk_data_prefetch(stk_dataset *in, int64_t elements, stk_error *err)
 {

@@ -215,15 +215,10 @@ static void close_walk(stk_iter *it)
     stk_records_close(w->reader);
 }
 
-static const stk_node_kind node_tfrecord = {.name = "tfrecord",
-                                            .drop = drop,
-                                            .describe = describe,
-                                            .get = get,
-                                            .walk = {.size = sizeof(walking),
-                                                     .next = next,
-                                                     .save = save,
-                                                     .restore = restore,
-                                                     .close = close_walk}};
+static const stk_walk walk = {sizeof(walking), NULL, next, save, restore, close_walk};
+
+static const stk_node_kind node_tfrecord = {
+    .name = "tfrecord", .drop = drop, .describe = describe, .get = get, .walk = &walk};
 static const stk_node_kind node_lines = {
     .name = "text_lines", .drop = drop, .describe = describe, .get = get};
 static const stk_node_kind node_fixed = {

@@ -116,15 +116,15 @@ static void close(stk_iter *it) { stk_iter_close(((repeating *)it->own)->in); }
 
 static bool idle(const stk_dataset *ds) { return ((const repeat *)ds->config)->times == 1; }
 
-const stk_node_kind stk_node_repeat = {
-    .name = "repeat",
-    .idle = idle,
-    .describe = describe,
-    .get = get,
-    .rows = rows,
-    .slice = slice,
-    .walk = {
-        .size = sizeof(repeating), .next = next, .save = save, .restore = restore, .close = close}};
+static const stk_walk walk = {sizeof(repeating), NULL, next, save, restore, close};
+
+const stk_node_kind stk_node_repeat = {.name = "repeat",
+                                       .idle = idle,
+                                       .describe = describe,
+                                       .get = get,
+                                       .rows = rows,
+                                       .slice = slice,
+                                       .walk = &walk};
 
 stk_dataset *stk_data_repeat(stk_dataset *in, int64_t times, stk_error *err)
 {

@@ -118,15 +118,10 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
-const stk_node_kind stk_node_resample = {.name = "rejection_resample",
-                                         .drop = drop,
-                                         .describe = describe,
-                                         .walk = {.size = sizeof(resampling),
-                                                  .open = open,
-                                                  .next = next,
-                                                  .save = save,
-                                                  .restore = restore,
-                                                  .close = close}};
+static const stk_walk walk = {sizeof(resampling), open, next, save, restore, close};
+
+const stk_node_kind stk_node_resample = {
+    .name = "rejection_resample", .drop = drop, .describe = describe, .walk = &walk};
 
 static double *copy(const double *from, int32_t n)
 {
@@ -142,7 +137,7 @@ static stk_status fill(stk_dataset *ds, int32_t n, const double *target, const d
     c->n = n;
     bool good = n >= 1 && target;
     for (int32_t k = 0; good && k < n; k++) good = target[k] >= 0 && (!initial || initial[k] >= 0);
-    if (!good || c->class_of->output->n != 1)
+    if (!good)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "rejection_resample: it takes a function that gives one class number, and "
                         "frequencies that are not negative");
@@ -161,29 +156,12 @@ stk_dataset *stk_data_rejection_resample(stk_dataset *in, const stk_map_fn *clas
                                          const double *target, const double *initial, uint64_t seed,
                                          stk_error *err)
 {
-    static const stk_field number = {.dtype = STK_I64};
-    static const stk_schema one = {1, &number, "0"};
     stk_fn *f = NULL;
-    if (!in) {
-        if (class_of && class_of->release) class_of->release(class_of->context);
-        return NULL;
-    }
-    stk_map_fn fn = class_of ? *class_of : (stk_map_fn){0};
-    if (!fn.schema && !fn.output) fn.output = &one;
-    if (stk_fn_new("rejection_resample", &fn, in->schema, in->salt, &f, err) != STK_OK) {
-        stk_dataset_release(in);
-        return NULL;
-    }
-    stk_dataset *ds = stk_dataset_make(&stk_node_resample, 1, &in, sizeof(resample), err);
-    if (!ds) {
-        stk_fn_release(f);
-        return NULL;
-    }
+    stk_dataset *ds =
+        stk_dataset_asking(&stk_node_resample, in, class_of, STK_I64, sizeof(resample), &f, err);
+    if (!ds) return NULL;
     resample *c = ds->config;
     c->class_of = f;
     c->seed = seed;
-    ds->random = false;
-    ds->ahead = 0;
-    if (in->cardinality != 0) ds->cardinality = STK_UNKNOWN;
     return stk_dataset_done(ds, fill(ds, n, target, initial, err));
 }

@@ -1,4 +1,5 @@
-/* scan - a function with a memory: (state, element) -> (state, output), one after the other. */
+/* scan - a function with a memory: (state, element) -> (state, output), one after the other. reduce - only the state
+ * after the last element. */
 #include "data/hold.h"
 
 #include <stdio.h>
@@ -7,6 +8,7 @@
 typedef struct scan {
     stk_fn *fn;
     stk_hold initial; /* one element: the state to begin with */
+    bool last;        /* reduce */
 } scan;
 
 static void drop(stk_dataset *ds)
@@ -24,6 +26,7 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
 typedef struct scanning {
     stk_iter *in;
     int64_t count;
+    bool given;                         /* reduce: its one element */
     stk_tensor **in_parts, **out_parts; /* state, then element or output */
 } scanning;
 
@@ -39,7 +42,8 @@ static stk_status open(stk_iter *it, stk_error *err)
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
 
-static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
+/* One element further: the state is the new one, the output lies behind it in out_parts. */
+static stk_status step(stk_iter *it, bool *end, stk_error *err)
 {
     scanning *own = it->own;
     const scan *c = it->stage->ds->config;
@@ -52,9 +56,28 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     stk_parts_release(n, own->in_parts + nstate);
     STK_TRY(status);
     stk_parts_release(nstate, own->in_parts);
-    memcpy(own->in_parts, own->out_parts, (size_t)nstate * sizeof *parts);
-    memcpy(parts, own->out_parts + nstate, (size_t)it->stage->ds->schema->n * sizeof *parts);
-    memset(own->out_parts, 0, (size_t)c->fn->output->n * sizeof *parts);
+    memcpy(own->in_parts, own->out_parts, (size_t)nstate * sizeof *own->in_parts);
+    memset(own->out_parts, 0, (size_t)nstate * sizeof *own->in_parts);
+    return STK_OK;
+}
+
+static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
+{
+    scanning *own = it->own;
+    const scan *c = it->stage->ds->config;
+    int32_t nstate = c->initial.width, n = it->stage->ds->schema->n;
+    if (c->last) {
+        *end = own->given;
+        if (*end) return STK_OK;
+        for (bool over = false; !over;) STK_TRY(step(it, &over, err));
+        own->given = true;
+        for (int32_t i = 0; i < n; i++) parts[i] = stk_tensor_retain(own->in_parts[i]);
+        return STK_OK;
+    }
+    STK_TRY(step(it, end, err));
+    if (*end) return STK_OK;
+    memcpy(parts, own->out_parts + nstate, (size_t)n * sizeof *parts);
+    memset(own->out_parts + nstate, 0, (size_t)n * sizeof *parts);
     return STK_OK;
 }
 
@@ -63,6 +86,7 @@ static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
     scanning *own = it->own;
     const scan *c = it->stage->ds->config;
     stk_state_put(out, own->count);
+    stk_state_put(out, own->given);
     stk_state_put_parts(out, c->initial.width, own->in_parts);
     return stk_iter_save(own->in, out, err);
 }
@@ -72,6 +96,7 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
     scanning *own = it->own;
     const scan *c = it->stage->ds->config;
     own->count = stk_state_get_in(in, 0, INT64_MAX);
+    own->given = stk_state_get_in(in, 0, 1);
     stk_parts_release(c->initial.width, own->in_parts);
     STK_TRY(stk_state_get_parts(in, c->initial.width, own->in_parts, err));
     return stk_iter_restore(own->in, in, err);
@@ -87,15 +112,13 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
-const stk_node_kind stk_node_scan = {.name = "scan",
-                                     .drop = drop,
-                                     .describe = describe,
-                                     .walk = {.size = sizeof(scanning),
-                                              .open = open,
-                                              .next = next,
-                                              .save = save,
-                                              .restore = restore,
-                                              .close = close}};
+static const stk_walk walk = {sizeof(scanning), open, next, save, restore, close};
+
+const stk_node_kind stk_node_scan = {
+    .name = "scan", .drop = drop, .describe = describe, .walk = &walk};
+
+const stk_node_kind stk_node_reduce = {
+    .name = "reduce", .drop = drop, .describe = describe, .walk = &walk};
 
 /* What the function is given: the state's parts and the element's, in one row. */
 static stk_status input_schema(int32_t n, stk_tensor *const *state, const stk_schema *in,
@@ -124,19 +147,21 @@ static stk_status fill(stk_dataset *ds, int32_t n, stk_tensor *const *state, stk
     stk_status status = stk_hold_add(&c->initial, handles, err);
     stk_parts_release(n, handles);
     stk_free(handles);
-    if (status == STK_OK && full->n <= n)
-        status = stk_fail(
-            err, STK_ERR_ARGUMENT,
-            "scan: %s gives %d parts; it must give the %d of the state and then the output",
-            c->fn->name, (int)full->n, (int)n);
+    if (status == STK_OK && (c->last ? full->n != n : full->n <= n))
+        status =
+            stk_fail(err, STK_ERR_ARGUMENT,
+                     "%s: %s gives %d parts; it must give the %d of the state%s", ds->kind->name,
+                     c->fn->name, (int)full->n, (int)n, c->last ? "" : " and then the output");
     stk_schema *out = NULL;
-    if (status == STK_OK) status = stk_schema_new(full->n - n, full->fields + n, NULL, &out, err);
+    if (status == STK_OK && c->last) out = stk_schema_retain(full);
+    if (status == STK_OK && !c->last)
+        status = stk_schema_new(full->n - n, full->fields + n, NULL, &out, err);
     if (status == STK_OK) stk_dataset_set_schema(ds, out);
     return status;
 }
 
-stk_dataset *stk_data_scan(stk_dataset *in, int32_t n, stk_tensor *const *state,
-                           const stk_map_fn *fn, stk_error *err)
+static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, int32_t n,
+                         stk_tensor *const *state, const stk_map_fn *fn, stk_error *err)
 {
     stk_fn *f = NULL;
     stk_schema *given = NULL;
@@ -146,62 +171,50 @@ stk_dataset *stk_data_scan(stk_dataset *in, int32_t n, stk_tensor *const *state,
         stk_dataset_release(in);
         return NULL;
     }
-    status = stk_fn_new("scan", fn, given, in->salt, &f, err);
+    status = stk_fn_new(kind->name, fn, given, in->salt, &f, err);
     stk_schema_release(given);
     if (status != STK_OK) {
         stk_dataset_release(in);
         return NULL;
     }
-    stk_dataset *ds = stk_dataset_make(&stk_node_scan, 1, &in, sizeof(scan), err);
+    stk_dataset *ds = stk_dataset_make(kind, 1, &in, sizeof(scan), err);
     if (!ds) {
         stk_fn_release(f);
         return NULL;
     }
-    ((scan *)ds->config)->fn = f;
+    scan *c = ds->config;
+    c->fn = f;
+    c->last = kind == &stk_node_reduce;
     ds->random = false;
     ds->ahead = 0;
+    if (c->last && in->cardinality != STK_INFINITE) ds->cardinality = 1;
     return stk_dataset_done(ds, fill(ds, n, state, err));
 }
 
-/* Not a node: the whole walk, for its last state. */
+stk_dataset *stk_data_scan(stk_dataset *in, int32_t n, stk_tensor *const *state,
+                           const stk_map_fn *fn, stk_error *err)
+{
+    return make(&stk_node_scan, in, n, state, fn, err);
+}
+
+stk_dataset *stk_data_reduce(stk_dataset *in, int32_t n, stk_tensor *const *initial,
+                             const stk_map_fn *fn, stk_error *err)
+{
+    return make(&stk_node_reduce, in, n, initial, fn, err);
+}
+
+/* Not a node: the whole walk, at once. */
 stk_status stk_dataset_reduce(stk_dataset *ds, const stk_stream_options *options, int32_t n,
                               stk_tensor *const *initial, const stk_map_fn *fn, stk_tensor **state,
                               stk_error *err)
 {
-    stk_fn *f = NULL;
-    stk_schema *given = NULL;
     stk_stream *s = NULL;
-    stk_tensor **in = NULL, **out = NULL;
-    stk_status status = input_schema(n, initial, ds->schema, &given, err);
-    if (status != STK_OK && fn && fn->release) fn->release(fn->context);
-    if (status == STK_OK) status = stk_fn_new("reduce", fn, given, 0, &f, err);
-    stk_schema_release(given);
-    if (status == STK_OK && f->output->n != n)
-        status = stk_fail(err, STK_ERR_ARGUMENT, "reduce: %s gives %d parts, the state has %d",
-                          f->name, (int)f->output->n, (int)n);
-    if (status == STK_OK) status = stk_dataset_stream(ds, options, &s, err);
-    in = stk_parts_new(n + ds->schema->n);
-    out = stk_parts_new(n);
-    if (status == STK_OK && (!in || !out)) status = stk_fail_memory(err, "reduce", 64);
-    for (int32_t i = 0; i < n && in; i++) in[i] = stk_tensor_retain(initial[i]);
-    for (int64_t index = 0; status == STK_OK; index++) {
-        bool end = false;
-        status = stk_stream_next(s, in + n, &end, err);
-        if (status != STK_OK || end) break;
-        status = stk_fn_call(f, 0, index, in, out, err);
-        stk_parts_release(ds->schema->n, in + n);
-        if (status != STK_OK) break;
-        stk_parts_release(n, in);
-        memcpy(in, out, (size_t)n * sizeof *in);
-        memset(out, 0, (size_t)n * sizeof *out);
-    }
-    if (status == STK_OK)
-        memcpy(state, in, (size_t)n * sizeof *in);
-    else if (in)
-        stk_parts_release(n, in);
-    stk_free(in);
-    stk_free(out);
+    bool end = false;
+    stk_dataset *last = make(&stk_node_reduce, stk_dataset_retain(ds), n, initial, fn, err);
+    if (!last) return err && err->code != STK_OK ? err->code : STK_ERR_ARGUMENT;
+    stk_status status = stk_dataset_stream(last, options, &s, err);
+    if (status == STK_OK) status = stk_stream_next(s, state, &end, err);
     stk_stream_release(s);
-    stk_fn_release(f);
+    stk_dataset_release(last);
     return status;
 }

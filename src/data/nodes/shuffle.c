@@ -255,17 +255,10 @@ static void close(stk_iter *it)
 
 static bool idle(const stk_dataset *ds) { return ((const shuffle *)ds->config)->buffer == 1; }
 
-const stk_node_kind stk_node_shuffle = {.name = "shuffle",
-                                        .idle = idle,
-                                        .describe = describe,
-                                        .get = get,
-                                        .rows = rows,
-                                        .walk = {.size = sizeof(shuffling),
-                                                 .open = open,
-                                                 .next = next,
-                                                 .save = save,
-                                                 .restore = restore,
-                                                 .close = close}};
+static const stk_walk walk = {sizeof(shuffling), open, next, save, restore, close};
+
+const stk_node_kind stk_node_shuffle = {
+    .name = "shuffle", .idle = idle, .describe = describe, .get = get, .rows = rows, .walk = &walk};
 
 stk_dataset *stk_data_shuffle(stk_dataset *in, int64_t buffer, uint64_t seed, bool reshuffle,
                               stk_error *err)

@@ -1,5 +1,5 @@
 /* take, skip, shard - some of the elements. One node: every `step`-th from `first` on, `count` of them at most. */
-#include "data/node.h"
+#include "data/iter.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,51 +51,29 @@ static stk_status slice(stk_stage *stage, uint64_t epoch, int64_t first, int64_t
 }
 
 /* ---- in order ---------------------------------------------------------------------------------------- */
-typedef struct taking {
-    stk_iter *in;
-    int64_t given; /* handed out */
-    int64_t skip;  /* to be dropped before the next */
-} taking;
+enum { GIVEN, SKIP }; /* numbers of the walk: handed out; to be dropped before the next */
 
 static stk_status open(stk_iter *it, stk_error *err)
 {
-    taking *own = it->own;
+    stk_follow *own = it->own;
     const some *c = it->stage->ds->config;
-    own->skip = c->first;
-    return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
+    own->number[SKIP] = c->first;
+    return stk_follow_open(it, err);
 }
 
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
-    taking *own = it->own;
+    stk_follow *own = it->own;
     const some *c = it->stage->ds->config;
-    *end = c->count >= 0 && own->given >= c->count;
+    *end = c->count >= 0 && own->number[GIVEN] >= c->count;
     if (*end) return STK_OK;
-    int64_t skip = own->skip;
-    own->skip = c->step - 1;
+    int64_t skip = own->number[SKIP];
+    own->number[SKIP] = c->step - 1;
     STK_TRY(stk_iter_skip(own->in, skip, end, err));
     if (*end) return STK_OK;
-    own->given++;
+    own->number[GIVEN]++;
     return stk_iter_next(own->in, parts, end, err);
 }
-
-static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
-{
-    taking *own = it->own;
-    stk_state_put(out, own->given);
-    stk_state_put(out, own->skip);
-    return stk_iter_save(own->in, out, err);
-}
-
-static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
-{
-    taking *own = it->own;
-    own->given = stk_state_get_in(in, 0, INT64_MAX);
-    own->skip = stk_state_get_in(in, 0, INT64_MAX);
-    return stk_iter_restore(own->in, in, err);
-}
-
-static void close(stk_iter *it) { stk_iter_close(((taking *)it->own)->in); }
 
 static bool idle(const stk_dataset *ds)
 {
@@ -103,20 +81,12 @@ static bool idle(const stk_dataset *ds)
     return c->first == 0 && c->step == 1 && c->count < 0;
 }
 
-#define SOME(title)                                                                                \
-    {                                                                                              \
-        .name = title, .idle = idle, .describe = describe, .get = get, .rows = rows,               \
-        .slice = slice, .walk = {                                                                  \
-            .size = sizeof(taking),                                                                \
-            .open = open,                                                                          \
-            .next = next,                                                                          \
-            .save = save,                                                                          \
-            .restore = restore,                                                                    \
-            .close = close                                                                         \
-        }                                                                                          \
-    }
-const stk_node_kind stk_node_take = SOME("take"), stk_node_skip = SOME("skip"),
-                    stk_node_shard = SOME("shard");
+static const stk_walk walk = {sizeof(stk_follow), open, next, stk_follow_save, stk_follow_restore,
+                              stk_follow_close};
+
+const stk_node_kind stk_node_take = {"take", NULL, idle, describe, get, rows, slice, &walk};
+const stk_node_kind stk_node_skip = {"skip", NULL, idle, describe, get, rows, slice, &walk};
+const stk_node_kind stk_node_shard = {"shard", NULL, idle, describe, get, rows, slice, &walk};
 
 static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, int64_t first, int64_t step,
                          int64_t count, stk_error *err)

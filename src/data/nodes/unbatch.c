@@ -94,13 +94,9 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
-const stk_node_kind stk_node_unbatch = {.name = "unbatch",
-                                        .walk = {.size = sizeof(splitting),
-                                                 .open = open,
-                                                 .next = next,
-                                                 .save = save,
-                                                 .restore = restore,
-                                                 .close = close}};
+static const stk_walk walk = {sizeof(splitting), open, next, save, restore, close};
+
+const stk_node_kind stk_node_unbatch = {.name = "unbatch", .walk = &walk};
 
 stk_dataset *stk_data_unbatch(stk_dataset *in, stk_error *err)
 {
@@ -108,7 +104,8 @@ stk_dataset *stk_data_unbatch(stk_dataset *in, stk_error *err)
     if (!ds) return NULL;
     int32_t n = in->schema->n;
     stk_field *fields = stk_calloc((size_t)n + 1, sizeof *fields);
-    stk_status status = fields ? STK_OK : stk_fail_memory(err, "unbatch", 64);
+    stk_status status = fields ? stk_schema_tensors("unbatch", in->schema, err)
+                               : stk_fail_memory(err, "unbatch", 64);
     int64_t rows = n && fields ? in->schema->fields[0].shape[0] : -1;
     for (int32_t i = 0; i < n && status == STK_OK; i++) {
         stk_field *f = &fields[i];

@@ -136,20 +136,15 @@ static void close(stk_iter *it)
     stk_iter_close(s->in);
 }
 
-const stk_node_kind stk_node_unique = {.name = "unique",
-                                       .walk = {.size = sizeof(seen),
-                                                .open = open,
-                                                .next = next,
-                                                .save = save,
-                                                .restore = restore,
-                                                .close = close}};
+static const stk_walk walk = {sizeof(seen), open, next, save, restore, close};
+
+const stk_node_kind stk_node_unique = {.name = "unique", .walk = &walk};
 
 stk_dataset *stk_data_unique(stk_dataset *in, stk_error *err)
 {
     stk_dataset *ds = stk_dataset_make(&stk_node_unique, 1, &in, 1, err);
     if (!ds) return NULL;
-    ds->random = false;
-    ds->ahead = 0;
-    if (in->cardinality > 1 || in->cardinality == STK_INFINITE) ds->cardinality = STK_UNKNOWN;
-    return ds;
+    stk_dataset_in_order(ds);
+    if (in->cardinality == 1) ds->cardinality = 1;
+    return stk_dataset_done(ds, stk_schema_tensors("unique", in->schema, err));
 }

@@ -1,6 +1,6 @@
-/* window - elements i * shift + k * stride, k = 0 .. size - 1, stacked as element i. Without drop_remainder the last
- * windows are shorter. */
-#include "data/hold.h"
+/* window - elements i * shift + k * stride, k = 0 .. size - 1, stacked as element i, or as datasets. Without
+ * drop_remainder the last windows are shorter. */
+#include "data/nested.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,29 +8,58 @@
 typedef struct window {
     int64_t size, shift, stride;
     bool drop_remainder;
+    stk_schema **leaves; /* of the datasets; NULL: stacked */
 } window;
+
+static void drop(stk_dataset *ds)
+{
+    stk_leaves_release(ds->ninputs ? ds->inputs[0]->schema->n : 0, ((window *)ds->config)->leaves);
+}
 
 static void describe(const stk_dataset *ds, char *text, size_t size)
 {
     const window *c = ds->config;
-    snprintf(text, size, "size %lld, shift %lld, stride %lld%s", (long long)c->size,
-             (long long)c->shift, (long long)c->stride,
-             c->drop_remainder ? ", drop_remainder" : "");
+    snprintf(text, size, "size %lld, shift %lld, stride %lld%s%s", (long long)c->size,
+             (long long)c->shift, (long long)c->stride, c->drop_remainder ? ", drop_remainder" : "",
+             c->leaves ? ", datasets" : "");
+}
+
+/* n elements, parts[e * width + i], as one. */
+static stk_status put_together(stk_stage *stage, int64_t n, stk_tensor *const *elements,
+                               stk_tensor **parts, stk_error *err)
+{
+    const window *c = stage->ds->config;
+    int32_t width = stage->ds->schema->n;
+    if (c->leaves) return stk_nested_new(width, c->leaves, n, elements, parts, err);
+    return stk_stack(stage->run, "window", width, n, elements, parts, err);
 }
 
 /* ---- by number ------------------------------------------------------------------------------------- */
-static stk_status get_each(stk_stage *in, uint64_t epoch, int64_t n, const int64_t *index,
+static stk_status get_each(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
                            stk_tensor **parts, stk_error *err)
 {
-    int32_t width = in->ds->schema->n;
-    stk_tensor **elements = stk_parts_new(n * width);
-    if (!elements) return stk_fail_memory(err, "window", (size_t)(n * width) * 8);
-    stk_status status = STK_OK;
-    for (int64_t i = 0; i < n && status == STK_OK; i++)
-        status = stk_stage_get(in, epoch, index[i], elements + i * width, err);
-    if (status == STK_OK) status = stk_stack(in->run, "window", width, n, elements, parts, err);
-    stk_parts_release(n * width, elements);
-    stk_free(elements);
+    const window *c = stage->ds->config;
+    stk_tensor **elements = NULL;
+    STK_TRY(stk_stage_elements(stage->in[0], "window", epoch, first, c->stride, n, &elements, err));
+    stk_status status = put_together(stage, n, elements, parts, err);
+    stk_elements_free(n * stage->ds->schema->n, elements);
+    return status;
+}
+
+static stk_status get_rows(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
+                           stk_tensor **parts, stk_error *err)
+{
+    const window *c = stage->ds->config;
+    stk_stage *in = stage->in[0];
+    int64_t *there = stk_calloc((size_t)n, sizeof *there);
+    if (!there) return stk_fail_memory(err, "window", (size_t)n * sizeof *there);
+    for (int64_t i = 0; i < n; i++) there[i] = first + i * c->stride;
+    stk_status status = stk_slots_new(stage->run, in->ds->schema, n, parts, err);
+    if (status == STK_OK) {
+        status = stk_stage_rows(in, epoch, n, there, parts, 0, err);
+        if (status != STK_OK) stk_parts_release(in->ds->schema->n, parts);
+    }
+    stk_free(there);
     return status;
 }
 
@@ -41,23 +70,11 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
     stk_stage *in = stage->in[0];
     int64_t first = index * c->shift, total = in->ds->cardinality, n = c->size;
     if (total >= 0) n = stk_min_i64(n, (total - first - 1) / c->stride + 1);
+    if (c->leaves) return get_each(stage, epoch, first, n, parts, err);
     if (c->stride == 1) STK_TRY(stk_stage_slice(in, epoch, first, n, parts, err));
     if (in->ds->schema->n && parts[0]) return STK_OK;
-    int64_t *there = stk_calloc((size_t)n, sizeof *there);
-    if (!there) return stk_fail_memory(err, "window", (size_t)n * sizeof *there);
-    for (int64_t i = 0; i < n; i++) there[i] = first + i * c->stride;
-    stk_status status;
-    if (stk_schema_fixed(in->ds->schema)) {
-        status = stk_slots_new(stage->run, in->ds->schema, n, parts, err);
-        if (status == STK_OK) {
-            status = stk_stage_rows(in, epoch, n, there, parts, 0, err);
-            if (status != STK_OK) stk_parts_release(in->ds->schema->n, parts);
-        }
-    } else {
-        status = get_each(in, epoch, n, there, parts, err);
-    }
-    stk_free(there);
-    return status;
+    bool fixed = stk_schema_fixed(in->ds->schema);
+    return (fixed ? get_rows : get_each)(stage, epoch, first, n, parts, err);
 }
 
 /* ---- in order: what is held begins at the window's first element ------------------------------------------ */
@@ -114,7 +131,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     for (int64_t i = 0; i < n; i++)
         memcpy(chosen + i * width, own->held.parts + i * c->stride * width,
                (size_t)width * sizeof *chosen);
-    stk_status status = stk_stack(it->stage->run, "window", width, n, chosen, parts, err);
+    stk_status status = put_together(it->stage, n, chosen, parts, err);
     stk_free(chosen);
     int64_t gone = stk_min_i64(c->shift, own->held.count);
     stk_hold_drop(&own->held, gone);
@@ -148,18 +165,30 @@ static void close(stk_iter *it)
     stk_iter_close(own->in);
 }
 
-const stk_node_kind stk_node_window = {.name = "window",
-                                       .describe = describe,
-                                       .get = get,
-                                       .walk = {.size = sizeof(sliding),
-                                                .open = open,
-                                                .next = next,
-                                                .save = save,
-                                                .restore = restore,
-                                                .close = close}};
+static const stk_walk walk = {sizeof(sliding), open, next, save, restore, close};
 
-stk_dataset *stk_data_window(stk_dataset *in, int64_t size, int64_t shift, int64_t stride,
-                             bool drop_remainder, stk_error *err)
+const stk_node_kind stk_node_window = {
+    .name = "window", .drop = drop, .describe = describe, .get = get, .walk = &walk};
+
+static stk_status announce(stk_dataset *ds, bool nested, stk_error *err)
+{
+    window *c = ds->config;
+    const stk_dataset *in = ds->inputs[0];
+    stk_schema *schema = NULL;
+    bool whole = c->drop_remainder || in->cardinality == STK_INFINITE;
+    STK_TRY(stk_schema_tensors("window", in->schema, err));
+    if (nested) {
+        STK_TRY(stk_leaves_new(in->schema, &c->leaves, err));
+        STK_TRY(stk_schema_nested(in->schema, &schema, err));
+    } else {
+        STK_TRY(stk_schema_batched(in->schema, whole ? c->size : -1, &schema, err));
+    }
+    stk_dataset_set_schema(ds, schema);
+    return STK_OK;
+}
+
+static stk_dataset *make(stk_dataset *in, int64_t size, int64_t shift, int64_t stride,
+                         bool drop_remainder, bool nested, stk_error *err)
 {
     enum { MOST = 1 << 28 };
     if (shift <= 0) shift = size;
@@ -172,14 +201,22 @@ stk_dataset *stk_data_window(stk_dataset *in, int64_t size, int64_t shift, int64
     }
     stk_dataset *ds = stk_dataset_make(&stk_node_window, 1, &in, sizeof(window), err);
     if (!ds) return NULL;
-    *(window *)ds->config = (window){size, shift, stride, drop_remainder};
+    *(window *)ds->config = (window){size, shift, stride, drop_remainder, NULL};
     int64_t n = in->cardinality, span = (size - 1) * stride + 1;
     if (n >= 0)
         ds->cardinality =
             drop_remainder ? (n >= span ? (n - span) / shift + 1 : 0) : stk_ceil_div(n, shift);
-    stk_schema *schema = NULL;
-    bool whole = drop_remainder || n == STK_INFINITE;
-    stk_status status = stk_schema_batched(in->schema, whole ? size : -1, &schema, err);
-    if (status == STK_OK) stk_dataset_set_schema(ds, schema);
-    return stk_dataset_done(ds, status);
+    return stk_dataset_done(ds, announce(ds, nested, err));
+}
+
+stk_dataset *stk_data_window(stk_dataset *in, int64_t size, int64_t shift, int64_t stride,
+                             bool drop_remainder, stk_error *err)
+{
+    return make(in, size, shift, stride, drop_remainder, false, err);
+}
+
+stk_dataset *stk_data_window_nested(stk_dataset *in, int64_t size, int64_t shift, int64_t stride,
+                                    bool drop_remainder, stk_error *err)
+{
+    return make(in, size, shift, stride, drop_remainder, true, err);
 }

@@ -1,5 +1,6 @@
 /* zip - one element of each input side by side; as long as the shortest. enumerate is a zip with a range. */
 #include "data/hold.h"
+#include "data/iter.h"
 
 #include <string.h>
 
@@ -52,12 +53,7 @@ typedef struct zipping {
 
 static stk_status open(stk_iter *it, stk_error *err)
 {
-    zipping *own = it->own;
-    own->in = stk_calloc((size_t)it->stage->nin, sizeof *own->in);
-    if (!own->in) return stk_fail_memory(err, "zip", 64);
-    for (int32_t i = 0; i < it->stage->nin; i++)
-        STK_TRY(stk_iter_open(it->stage->in[i], it->epoch, &own->in[i], err));
-    return STK_OK;
+    return stk_iters_open(it, &((zipping *)it->own)->in, err);
 }
 
 /* All inputs are read, also behind one that failed, so that they stay side by side. */
@@ -96,25 +92,12 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
     return STK_OK;
 }
 
-static void close(stk_iter *it)
-{
-    zipping *own = it->own;
-    for (int32_t i = 0; own->in && i < it->stage->nin; i++) stk_iter_close(own->in[i]);
-    stk_free(own->in);
-}
+static void close(stk_iter *it) { stk_iters_close(it, ((zipping *)it->own)->in); }
 
-#define ZIP(title)                                                                                 \
-    {                                                                                              \
-        .name = title, .get = get, .rows = rows, .slice = slice, .walk = {                         \
-            .size = sizeof(zipping),                                                               \
-            .open = open,                                                                          \
-            .next = next,                                                                          \
-            .save = save,                                                                          \
-            .restore = restore,                                                                    \
-            .close = close                                                                         \
-        }                                                                                          \
-    }
-const stk_node_kind stk_node_zip = ZIP("zip"), stk_node_enumerate = ZIP("enumerate");
+static const stk_walk walk = {sizeof(zipping), open, next, save, restore, close};
+
+const stk_node_kind stk_node_zip = {"zip", NULL, NULL, NULL, get, rows, slice, &walk};
+const stk_node_kind stk_node_enumerate = {"enumerate", NULL, NULL, NULL, get, rows, slice, &walk};
 
 static int64_t shorter(int64_t a, int64_t b)
 {
