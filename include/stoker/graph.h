@@ -299,6 +299,8 @@ STK_API STK_MUST_USE stk_status stk_store_set(stk_store *s, const char *name, co
                                               stk_error *err);
 STK_API STK_MUST_USE stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy,
                                               stk_error *err);
+/* Zeros into all variables whose names start with `prefix`; "" is all of them. */
+STK_API STK_MUST_USE stk_status stk_store_clear(stk_store *s, const char *prefix, stk_error *err);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 typedef struct stk_program stk_program;

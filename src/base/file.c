@@ -16,7 +16,7 @@
 
 enum { BUFFER = 64 << 10, MOST_AT_ONCE = 1 << 30 };
 
-static stk_status fail_system(stk_error *err, const char *what, const char *path)
+stk_status stk_fail_system(stk_error *err, const char *what, const char *path)
 {
     char text[128];
     const char *reason = strerror_r(errno, text, sizeof text);
@@ -25,17 +25,23 @@ static stk_status fail_system(stk_error *err, const char *what, const char *path
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+stk_status stk_file_open_regular(const char *path, int *fd, struct stat *info, stk_error *err)
+{
+    *fd = -1;
+    if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "open: the path is NULL");
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0) return stk_fail_system(err, "open it for reading", path);
+    if (fstat(*fd, info) == 0 && S_ISREG(info->st_mode)) return STK_OK;
+    close(*fd);
+    return stk_fail(err, STK_ERR_IO, "%s: not a regular file", path);
+}
+
 stk_status stk_bytes_open(const char *path, stk_bytes *out, stk_error *err)
 {
-    *out = (stk_bytes){.fd = -1};
-    if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "open: the path is NULL");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_system(err, "open it for reading", path);
+    int fd;
     struct stat info;
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        close(fd);
-        return stk_fail(err, STK_ERR_IO, "%s: not a regular file", path);
-    }
+    *out = (stk_bytes){.fd = -1};
+    STK_TRY(stk_file_open_regular(path, &fd, &info, err));
     *out = (stk_bytes){.name = path, .fd = fd, .size = (uint64_t)info.st_size};
     return STK_OK;
 }
@@ -68,7 +74,7 @@ stk_status stk_bytes_read(const stk_bytes *bytes, uint64_t offset, void *to, siz
         ssize_t got =
             pread(bytes->fd, at, size < MOST_AT_ONCE ? size : MOST_AT_ONCE, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_system(err, "read it", bytes->name);
+        if (got < 0) return stk_fail_system(err, "read it", bytes->name);
         if (got == 0)
             return stk_fail(err, STK_ERR_IO, "%s: became shorter while it was read", bytes->name);
         at += got;
@@ -109,7 +115,7 @@ static stk_status write_all(stk_file_writer *w, const uint8_t *data, size_t size
     while (size > 0) {
         ssize_t put = write(w->fd, data, size < MOST_AT_ONCE ? size : MOST_AT_ONCE);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return fail_system(err, "write to it", w->path);
+        if (put < 0) return stk_fail_system(err, "write to it", w->path);
         data += put;
         size -= (size_t)put;
     }
@@ -130,7 +136,7 @@ static stk_status open_temporary(stk_file_writer *w, stk_error *err)
         if (w->fd >= 0) return STK_OK;
         if (errno != EEXIST) break;
     }
-    stk_status status = fail_system(err, "create a file beside it", w->path);
+    stk_status status = stk_fail_system(err, "create a file beside it", w->path);
     stk_free(w->temporary);
     w->temporary = NULL;
     return status;
@@ -151,7 +157,7 @@ stk_status stk_file_create(const char *path, stk_file_writer *w, stk_error *err)
         status = stk_fail(err, STK_ERR_IO, "%s: is a folder; give the name of a file", path);
     else if (status == STK_OK && exists && !S_ISREG(info.st_mode)) {
         w->fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (w->fd < 0) status = fail_system(err, "open it for writing", path);
+        if (w->fd < 0) status = stk_fail_system(err, "open it for writing", path);
     } else if (status == STK_OK) {
         status = open_temporary(w, err);
     }
@@ -200,12 +206,12 @@ stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
 {
     stk_status status = flush(w, err);
     if (status == STK_OK && w->temporary && fsync(w->fd) != 0)
-        status = fail_system(err, "bring it to the disk", w->path);
+        status = stk_fail_system(err, "bring it to the disk", w->path);
     int closed = close(w->fd);
     w->fd = -1;
-    if (status == STK_OK && closed != 0) status = fail_system(err, "close it", w->path);
+    if (status == STK_OK && closed != 0) status = stk_fail_system(err, "close it", w->path);
     if (status == STK_OK && w->temporary && rename(w->temporary, w->path) != 0)
-        status = fail_system(err, "rename the new file to it", w->path);
+        status = stk_fail_system(err, "rename the new file to it", w->path);
     if (status == STK_OK && w->temporary) {
         sync_folder(w->path);
         stk_free(w->temporary);

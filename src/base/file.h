@@ -8,6 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* STK_ERR_IO: "PATH: cannot WHAT: the system's reason". */
+stk_status stk_fail_system(stk_error *err, const char *what, const char *path);
+/* For reading; folders and things without a size are refused. */
+struct stat;
+STK_MUST_USE stk_status stk_file_open_regular(const char *path, int *fd, struct stat *info,
+                                              stk_error *err);
+
 /* Something with bytes at offsets: a file, or memory. */
 typedef struct stk_bytes {
     const char *name; /* for messages; belongs to the opener */

@@ -3,6 +3,7 @@
 #include "base/zip.h"
 
 #include "base/memory.h"
+#include "base/zlib_memory.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -261,18 +262,6 @@ int64_t stk_zip_find(const stk_zip *zip, const char *name)
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static void *zlib_alloc(void *context, unsigned count, unsigned size)
-{
-    (void)context;
-    return stk_calloc(count, size);
-}
-
-static void zlib_free(void *context, void *memory)
-{
-    (void)context;
-    stk_free(memory);
-}
-
 /* The data begins behind the local header, whose extra may be longer than the directory's. */
 static stk_status locate(stk_zip_stream *s, stk_error *err)
 {
@@ -309,8 +298,8 @@ stk_status stk_zip_stream_open(const stk_zip *zip, int64_t index, stk_zip_stream
     s->entry = e;
     s->packed = e->packed;
     s->left = e->size;
-    s->z.zalloc = zlib_alloc;
-    s->z.zfree = zlib_free;
+    s->z.zalloc = stk_zlib_alloc;
+    s->z.zfree = stk_zlib_free;
     stk_status status = locate(s, err);
     if (status == STK_OK && e->method == 8) {
         if (inflateInit2(&s->z, -MAX_WBITS) == Z_OK)

@@ -4,6 +4,7 @@
 #include "base/zip.h"
 
 #include "base/memory.h"
+#include "base/zlib_memory.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -51,18 +52,6 @@ static uint32_t crc_of(const stk_zip_piece *pieces, int32_t count)
     return (uint32_t)crc;
 }
 
-static void *zlib_alloc(void *context, unsigned count, unsigned size)
-{
-    (void)context;
-    return stk_calloc(count, size);
-}
-
-static void zlib_free(void *context, void *memory)
-{
-    (void)context;
-    stk_free(memory);
-}
-
 /* Packs into `to`; *packed stays 0 when it would not become smaller. */
 static bool deflate_pieces(z_stream *z, const stk_zip_piece *pieces, int32_t count, uint8_t *to,
                            size_t room, size_t *packed)
@@ -100,7 +89,7 @@ static stk_status pack(const stk_zip_piece *pieces, int32_t count, size_t size, 
 {
     *packed = 0;
     *data = stk_malloc(size);
-    z_stream z = {.zalloc = zlib_alloc, .zfree = zlib_free};
+    z_stream z = {.zalloc = stk_zlib_alloc, .zfree = stk_zlib_free};
     bool good = *data && deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8,
                                       Z_DEFAULT_STRATEGY) == Z_OK;
     if (good) {

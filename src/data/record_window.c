@@ -2,6 +2,7 @@
 #include "data/record_window.h"
 
 #include "base/memory.h"
+#include "base/zlib_memory.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,17 +10,6 @@
 #include <zlib.h>
 
 enum { FIRST_BUFFER = 256 << 10, WINDOW_BITS = 15 };
-
-static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size)
-{
-    (void)opaque;
-    return stk_calloc(items, size);
-}
-static void zlib_free(voidpf opaque, voidpf memory)
-{
-    (void)opaque;
-    stk_free(memory);
-}
 
 /* A zlib header: method 8, window at most 32 KiB, and a check that makes it divisible by 31. A
  * record of 24.6 KiB or the like begins with the same two bytes, but then the checksum of its
@@ -54,8 +44,8 @@ stk_status stk_window_open(stk_window *w, const char *name, stk_map map, bool ma
         w->inflater = NULL;
         return stk_fail_memory(err, name, FIRST_BUFFER);
     }
-    z->zalloc = zlib_alloc;
-    z->zfree = zlib_free;
+    z->zalloc = stk_zlib_alloc;
+    z->zfree = stk_zlib_free;
     z->next_in = (Bytef *)(uintptr_t)map.data;
     int bits = compression == STK_COMPRESSION_GZIP ? WINDOW_BITS + 16 : WINDOW_BITS;
     if (inflateInit2(z, bits) != Z_OK) {

@@ -1,6 +1,7 @@
 /* Writing TFRecord files, plain or compressed. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/zlib_memory.h"
 #include "data/tfrecord.h"
 
 #include <limits.h>
@@ -15,24 +16,13 @@ struct stk_record_writer {
     uint8_t *buffer; /* packed only */
 };
 
-static voidpf zlib_alloc(voidpf opaque, uInt items, uInt size)
-{
-    (void)opaque;
-    return stk_calloc(items, size);
-}
-static void zlib_free(voidpf opaque, voidpf memory)
-{
-    (void)opaque;
-    stk_free(memory);
-}
-
 static stk_status start_packing(stk_record_writer *w, stk_compression compression, stk_error *err)
 {
     w->packed = true;
     w->buffer = stk_malloc(PACKED_BUFFER);
     if (!w->buffer) return stk_fail_memory(err, "record writer", PACKED_BUFFER);
-    w->z.zalloc = zlib_alloc;
-    w->z.zfree = zlib_free;
+    w->z.zalloc = stk_zlib_alloc;
+    w->z.zfree = stk_zlib_free;
     int bits = MAX_WBITS + (compression == STK_COMPRESSION_GZIP ? 16 : 0);
     if (deflateInit2(&w->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, bits, MEMORY_LEVEL,
                      Z_DEFAULT_STRATEGY) != Z_OK)

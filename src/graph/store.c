@@ -153,3 +153,20 @@ stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy, stk_
         stk_tensor_release(t);
     return status;
 }
+
+stk_status stk_store_clear(stk_store *s, const char *prefix, stk_error *err)
+{
+    if (!s || !prefix)
+        return stk_fail(err, STK_ERR_ARGUMENT, "stk_store_clear: store and prefix must be given");
+    for (int32_t i = 0; i < stk_store_count(s); i++) {
+        const char *name = stk_store_name(s, i);
+        stk_tensor *t = NULL;
+        if (strncmp(name, prefix, strlen(prefix))) continue;
+        STK_TRY(stk_store_get(s, name, &t, err));
+        memset(t->data, 0, (size_t)stk_tensor_bytes(t));
+        stk_status status = stk_store_set(s, name, t, err);
+        stk_tensor_release(t);
+        STK_TRY(status);
+    }
+    return STK_OK;
+}

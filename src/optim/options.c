@@ -107,6 +107,19 @@ static bool takes(const stk_options *o, const char *name)
     return false;
 }
 
+void stk_options_names(const char *defaults, char *takes, size_t size)
+{
+    size_t used = strlen(takes);
+    for (const char *at = defaults; *at;) {
+        size_t name = strcspn(at, "="), all = strcspn(at, ",");
+        if (used + name + 2 > size) return;
+        if (used) takes[used++] = ' ';
+        memcpy(takes + used, at, name);
+        takes[used += name] = 0;
+        at += all + (at[all] == ',');
+    }
+}
+
 static bool is_word(const char *word, const char *text, size_t size)
 {
     return word && strlen(word) == size && !memcmp(word, text, size);

@@ -50,6 +50,8 @@ typedef struct stk_options {
     const char *what; /* "optimizer 'adam'", for messages */
 } stk_options;
 
+/* Appends to `takes` the names that "a=1,b=2" has: "a b". */
+void stk_options_names(const char *defaults, char *takes, size_t size);
 /* Fills one member from the text of a value. */
 STK_MUST_USE stk_status stk_options_set(const stk_options *o, const char *name, size_t name_size,
                                         const char *value, size_t value_size, void *out,

@@ -35,15 +35,8 @@ static const stk_option rows[] = {
 /* Which rows a kind has is what its defaults name: "a=1,b=2" -> "a b". */
 static stk_options options_of(stk_schedule_kind kind, char takes[256])
 {
-    size_t used = 0;
-    for (const char *at = kinds[kind].defaults; *at;) {
-        size_t name = strcspn(at, "="), all = strcspn(at, ",");
-        if (used) takes[used++] = ' ';
-        memcpy(takes + used, at, name);
-        used += name;
-        at += all + (at[all] == ',');
-    }
-    takes[used] = 0;
+    takes[0] = 0;
+    stk_options_names(kinds[kind].defaults, takes, 256);
     return (stk_options){rows, (int32_t)(sizeof rows / sizeof *rows), takes, kinds[kind].name};
 }
 

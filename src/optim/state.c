@@ -39,17 +39,7 @@ static stk_status clear(const stk_optimizer_options *o, stk_store *store, stk_er
 {
     char prefix[STK_SLOT_NAME];
     if (!stk_optimizer_variable(o, NULL, "", prefix, err)) return STK_ERR_ARGUMENT;
-    for (int32_t i = 0; i < stk_store_count(store); i++) {
-        const char *name = stk_store_name(store, i);
-        stk_tensor *t = NULL;
-        if (strncmp(name, prefix, strlen(prefix))) continue;
-        STK_TRY(stk_store_get(store, name, &t, err));
-        memset(t->data, 0, (size_t)stk_tensor_bytes(t));
-        stk_status status = stk_store_set(store, name, t, err);
-        stk_tensor_release(t);
-        STK_TRY(status);
-    }
-    return STK_OK;
+    return stk_store_clear(store, prefix, err);
 }
 
 /* Adagrad's sums begin above 0. */

@@ -16,15 +16,8 @@ static bool is_silent(const char *name)
 static stk_options options_of(const stk_class_reader *r, int32_t kind, char takes[512],
                               char what[96])
 {
-    size_t used = (size_t)snprintf(takes, 512, "%s", r->always);
-    for (const char *at = r->defaults(kind); *at;) {
-        size_t name = strcspn(at, "="), all = strcspn(at, ",");
-        if (used) takes[used++] = ' ';
-        memcpy(takes + used, at, name);
-        used += name;
-        at += all + (at[all] == ',');
-    }
-    takes[used] = 0;
+    snprintf(takes, 512, "%s", r->always);
+    stk_options_names(r->defaults(kind), takes, 512);
     snprintf(what, 96, "%s %s", r->names->what, r->names->name(kind, 0));
     return (stk_options){r->rows, r->count, takes, what};
 }

@@ -222,16 +222,7 @@ stk_status stk_metric_reset(const char *prefix, stk_store *store, stk_error *err
 {
     if (!prefix || !store)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_metric_reset: prefix and store must be given");
-    size_t n = strlen(prefix);
-    for (int32_t i = 0; i < stk_store_count(store); i++) {
-        const char *name = stk_store_name(store, i);
-        stk_tensor *t = NULL;
-        if (strncmp(name, prefix, n) || name[n] != '/') continue;
-        STK_TRY(stk_store_get(store, name, &t, err));
-        memset(t->data, 0, (size_t)stk_tensor_bytes(t));
-        stk_status status = stk_store_set(store, name, t, err);
-        stk_tensor_release(t);
-        STK_TRY(status);
-    }
-    return STK_OK;
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s/", prefix);
+    return stk_store_clear(store, folder, err);
 }

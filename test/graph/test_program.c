@@ -229,4 +229,24 @@ TEST(a_kernel_can_be_forced)
     stk_graph_release(g);
 }
 
+TEST(variables_are_cleared_by_prefix)
+{
+    stk_error err;
+    stk_store *s = NULL;
+    stk_tensor *one = counting(STK_F32, 2, 2), *got = NULL;
+    CHECK_OK(stk_store_new(NULL, &s, &err));
+    CHECK_OK(stk_store_set(s, "adam/w", one, &err));
+    CHECK_OK(stk_store_set(s, "w", one, &err));
+    CHECK_OK(stk_store_clear(s, "adam/", &err));
+    CHECK_OK(stk_store_get(s, "adam/w", &got, &err));
+    for (int64_t i = 0; i < 4; i++) CHECK(stk_tensor_at(got, i) == 0);
+    stk_tensor_release(got);
+    CHECK_OK(stk_store_get(s, "w", &got, &err));
+    CHECK(stk_tensor_at(got, 3) == stk_tensor_at(one, 3) && stk_tensor_at(one, 3) != 0);
+    stk_tensor_release(got);
+    CHECK_FAILS(stk_store_clear(s, NULL, &err), STK_ERR_ARGUMENT, "must be given");
+    stk_tensor_release(one);
+    stk_store_release(s);
+}
+
 TEST_MAIN()
