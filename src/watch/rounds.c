@@ -128,11 +128,23 @@ static stk_status keep_steps(const double *seconds, int64_t n, int64_t first_ste
     return STK_OK;
 }
 
+/* A step that had its program made first is no settled one, however short that was. */
+static int64_t behind_builds(const stk_recording *rec, int64_t first)
+{
+    for (int64_t i = 0; i < rec->n; i++) {
+        const stk_interval *v = &rec->all[i];
+        if (v->role != STK_ROLE_BUILD || v->thread != rec->step_thread) continue;
+        for (int64_t k = first; k < rec->nrounds / 2 && rec->rounds[k].start <= v->start; k++)
+            if (v->start < rec->rounds[k].end) first = k + 1;
+    }
+    return first;
+}
+
 static stk_status settle(stk_recording *rec, stk_report *r, double *seconds, stk_error *err)
 {
     int64_t n = rec->nrounds;
     for (int64_t i = 0; i < n; i++) seconds[i] = round_seconds(&rec->rounds[i]);
-    rec->first_steady = stk_settled_from(seconds, n);
+    rec->first_steady = behind_builds(rec, stk_settled_from(seconds, n));
     STK_TRY(keep_steps(seconds, n, rec->first_steady, r, err));
     double *steady = seconds + rec->first_steady;
     int64_t count = n - rec->first_steady;
