@@ -1,7 +1,6 @@
 /* Lists of elements, and schemas put together. */
 #include "data/hold.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,10 +78,9 @@ int64_t stk_parts_bytes(int64_t n, stk_tensor *const *parts)
 static char *shifted(const char *structure, int32_t shift, char *to)
 {
     for (const char *c = structure; *c;) {
-        bool leaf = isdigit((unsigned char)*c) && (c == structure || strchr("(,:{", c[-1]));
-        if (leaf) {
-            char *end;
-            to += sprintf(to, "%ld", strtol(c, &end, 10) + shift);
+        const char *end = stk_structure_leaf(structure, c);
+        if (end) {
+            to += sprintf(to, "%ld", strtol(c, NULL, 10) + shift);
             c = end;
         } else {
             *to++ = *c++;

@@ -25,6 +25,8 @@ stk_dataset *stk_data_elements(stk_hold *h, const stk_schema *schema, stk_error 
 /* Schemas side by side: "(first, second)", leaves numbered on. */
 stk_status stk_schema_join(int32_t n, const stk_schema *const *schemas, stk_schema **out,
                            stk_error *err);
+/* The end of the leaf's number that starts at `at` in the text of a structure; NULL when none does. */
+const char *stk_structure_leaf(const char *structure, const char *at);
 /* What fits both: sizes that differ become unknown; an error when dtypes or structures differ. */
 stk_status stk_schema_common(const char *who, const stk_schema *a, const stk_schema *b,
                              stk_schema **out, stk_error *err);

@@ -1,5 +1,5 @@
 /* Schemas: counted copies in one block, [refs | stk_schema | fields | texts]. */
-#include "data/node.h"
+#include "data/hold.h"
 
 #include "base/dtype.h"
 
@@ -144,6 +144,14 @@ bool stk_schema_equal(const stk_schema *a, const stk_schema *b)
     return true;
 }
 
+const char *stk_structure_leaf(const char *structure, const char *at)
+{
+    const char *end = at;
+    if (at != structure && !strchr("(,:", at[-1])) return NULL;
+    while (isdigit((unsigned char)*end)) end++;
+    return end != at && strchr(",)}", *end) ? end : NULL; /* in front of a ':' it would be a name */
+}
+
 static int put_field(const stk_field *f, char *text, size_t size)
 {
     int used =
@@ -167,11 +175,9 @@ char *stk_schema_describe(const stk_schema *schema, char *text, size_t size)
     if (!size) return text;
     text[0] = 0;
     for (const char *c = schema->structure; *c && at + 1 < size;) {
-        bool leaf = isdigit((unsigned char)*c) && (c == schema->structure || strchr("(,:{", c[-1]));
-        if (leaf) {
-            char *end;
-            long i = strtol(c, &end, 10);
-            at += (size_t)put_field(&schema->fields[i], text + at, size - at);
+        const char *end = stk_structure_leaf(schema->structure, c);
+        if (end) {
+            at += (size_t)put_field(&schema->fields[strtol(c, NULL, 10)], text + at, size - at);
             c = end;
         } else {
             text[at++] = *c++;

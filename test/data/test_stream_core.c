@@ -81,4 +81,16 @@ static stk_status small_pipeline(int threads)
 
 TEST(without_memory_nothing_leaks) { OOM_LOOP(small_pipeline(1)); }
 
+TEST(names_of_digits_are_no_leaves)
+{
+    stk_error err;
+    stk_schema *s = NULL;
+    char text[80];
+    stk_field fields[] = {{.name = "8", .dtype = STK_F32, .rank = 0},
+                          {.name = "1a", .dtype = STK_I64, .rank = 0}};
+    CHECK_OK(stk_schema_new(2, fields, "{8:0,1a:1}", &s, &err));
+    CHECK_STR(stk_schema_describe(s, text, sizeof text), "{8: float32[], 1a: int64[]}");
+    stk_schema_release(s);
+}
+
 TEST_MAIN()
