@@ -8,7 +8,7 @@
 #include <time.h>
 
 static const char *const job_names[] = {"tiny_step", "tiny_step_b32", "mlp_b512", "cnn_step"};
-enum { JOBS = sizeof job_names / sizeof *job_names, PAIRS = 64, SAMPLE = 64 };
+enum { JOBS = sizeof job_names / sizeof *job_names, BLOCKS = 64, TURNS = 16, SAMPLE = 64 };
 
 /* A loop as fit's: rounds are marked, the batch is bound, the program runs. */
 static int rounds(bench_training *t, int64_t steps)
@@ -45,23 +45,31 @@ static int timed(bench_training *t, int64_t steps, bool watched, double *seconds
     return code;
 }
 
-/* Sampled books (one step in 64, as always-on watching does) against none, in turns, on the shortest step. */
+/* One block: turns of a millisecond, with and without in the order a b b a; drift of the machine goes into both alike. */
+static int one_block(bench_training *t, double *log_ratio)
+{
+    double seconds[2][TURNS / 2];
+    int n[2] = {0, 0}, code = 0;
+    for (int i = 0; i < TURNS && !code; i++) {
+        int watched = (i + 1) / 2 % 2;
+        code = timed(t, SAMPLE - 1, watched, &seconds[watched][n[watched]++]);
+    }
+    if (!code) *log_ratio = log(stk_median(seconds[1], n[1]) / stk_median(seconds[0], n[0]));
+    return code;
+}
+
+/* Sampled books (one step in 64, as always-on watching does) against none, in turns, on the shortest step. A turn makes 64
+ * marks, so exactly one of its steps is recorded. */
 int bench_watch_overhead(const bench_options *o, double *percent)
 {
     bench_training *t = NULL;
-    double ratio[PAIRS], warm = 1;
+    double ratio[BLOCKS] = {0}, warm = 1;
     (void)o; /* one thread: all of the step is on it */
     if (bench_training_new(bench_find_job("tiny_step"), 1, &t)) return 1;
     int code = timed(t, 5000, true, &warm);
-    int64_t steps = (int64_t)fmax(SAMPLE, 5000 * 0.003 / fmax(warm, 1e-4));
-    for (int i = 0; i < PAIRS && !code; i++) {
-        double with = 1, without = 1;
-        code = timed(t, steps, i % 2, i % 2 ? &with : &without) ||
-               timed(t, steps, i % 2 == 0, i % 2 ? &without : &with);
-        ratio[i] = code ? 0 : log(with / without);
-    }
+    for (int i = 0; i < BLOCKS && !code; i++) code = one_block(t, &ratio[i]);
     bench_training_release(t);
-    stk_gain slower = stk_gain_of(ratio, PAIRS);
+    stk_gain slower = stk_gain_of(ratio, BLOCKS);
     bench_note_number("low", (slower.low - 1) * 100);
     bench_note_number("high", (slower.high - 1) * 100);
     *percent = (slower.best - 1) * 100;

@@ -1,4 +1,5 @@
 /* doctor.c - the examination: look once with the books open, then change one thing at a time and measure by turns. */
+#include "watch/load.h"
 #include "watch/probe.h"
 #include "watch/rules.h"
 #include "watch/stats.h"
@@ -18,6 +19,7 @@ typedef struct doctor {
     stk_report *r;
     stk_findings f;
     stk_lane base;
+    stk_turns turns; /* of base */
     stk_advice advice[MOST_ADVICE];
     int32_t nadvice;
 } doctor;
@@ -67,10 +69,10 @@ static stk_status take_stages(doctor *d, stk_error *err)
     return STK_OK;
 }
 
-/* Steps that come in bursts need longer turns: a turn should hold so many that its mean is worth something. */
+/* Bursts that come in no order need longer turns: a turn should hold so many steps that its mean is worth something. */
 static void stretch_turns(doctor *d)
 {
-    static const double WANTED = 0.05, MOST_MS = 60;
+    static const double WANTED = 0.15, MOST_MS = 60;
     const stk_report *r = d->r;
     double sum = 0, square = 0;
     int64_t n = r->nsteps - r->first_steady;
@@ -79,51 +81,49 @@ static void stretch_turns(doctor *d)
         sum += v;
         square += v * v;
     }
-    if (n < 8 || sum <= 0) return;
+    if (n < 8 || sum <= 0 || r->period > 1) return;
     double mean = sum / (double)n, variance = fmax(square / (double)n - mean * mean, 0);
     double steps = variance / (mean * mean * WANTED * WANTED), ms = steps * mean * 1e3;
     if (ms > d->p.options.slice_ms)
         d->p.options.slice_ms = fmax(d->p.options.slice_ms, fmin(ms, MOST_MS));
 }
 
-/* The job against its twin: what a comparison can tell at best. */
-static stk_status take_turns(doctor *d, stk_lane *twin, double *turns, int pairs, stk_error *err)
+/* What the books say about turns: where there is nothing to be careful about they can be short, and there are more of them. */
+static void plan_turns(doctor *d)
 {
-    for (int i = 0; i < pairs; i++) {
-        STK_TRY(stk_lane_turn(&d->p, i % 2 ? twin : &d->base, &turns[2 * i + i % 2], err));
-        STK_TRY(stk_lane_turn(&d->p, i % 2 ? &d->base : twin, &turns[2 * i + (i + 1) % 2], err));
-    }
-    return STK_OK;
+    static const double LITTLE = 0.03;
+    d->p.never_waits = share(d, STK_BOOK_INPUT) < LITTLE;
+    if (d->p.never_waits) d->base.ahead = 0;
+    d->p.cheap[STK_KNOB_CALLBACK_EVERY] = share(d, STK_BOOK_CALLBACKS) < LITTLE;
+    d->p.cheap[STK_KNOB_READ_EVERY] =
+        share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) < LITTLE;
 }
 
+/* The job against its twin: what a comparison can tell at best. */
 static stk_status measure_noise(doctor *d, stk_error *err)
 {
-    enum { PAIRS = 8 };
-    double log_ratio[PAIRS], turns[2 * PAIRS];
     stk_lane twin = {0};
+    stk_gain same = {1, 1, 1};
+    stk_care care = {.narrow = 0.06, .seconds = d->p.options.seconds / 4};
     stk_job_settings as_is = stk_job_settings_defaults();
     stk_status status = stk_lane_open(&d->p, &as_is, &twin, err);
-    if (status == STK_OK) status = take_turns(d, &twin, turns, PAIRS, err);
+    if (status == STK_OK)
+        status = stk_lanes_compare(&d->p, &d->base, &twin, care, &same, &d->turns, err);
     stk_lane_close(&d->p, &twin);
-    STK_TRY(status);
-    for (int i = 0; i < PAIRS; i++) log_ratio[i] = log(turns[2 * i] / turns[2 * i + 1]);
-    stk_gain same = stk_gain_of(log_ratio, PAIRS);
+    d->f.slice_noise = d->turns.scatter;
     d->r->noise = fmax(fabs(log(same.low)), fabs(log(same.high)));
-    stk_sort_doubles(turns, 2 * PAIRS);
-    double middle = stk_quantile(turns, 2 * PAIRS, 0.5);
-    d->f.slice_noise = (stk_quantile(turns, 2 * PAIRS, 0.9) - turns[0]) / middle;
-    return STK_OK;
+    return status;
 }
 
 /* ---- probing ------------------------------------------------------------------------------------------------------- */
 
-static stk_status probe(doctor *d, const stk_job_settings *s, stk_gain *gain, double *step_seconds,
+static stk_status probe(doctor *d, const stk_job_settings *s, stk_care care, stk_gain *gain,
                         stk_error *err)
 {
     stk_lane other = {0};
     stk_status status = stk_lane_open(&d->p, s, &other, err);
-    if (status == STK_OK) status = stk_lanes_compare(&d->p, &d->base, &other, gain, err);
-    if (status == STK_OK && step_seconds) *step_seconds = other.step_seconds;
+    if (status == STK_OK)
+        status = stk_lanes_compare(&d->p, &d->base, &other, care, gain, NULL, err);
     stk_lane_close(&d->p, &other);
     return status;
 }
@@ -145,7 +145,9 @@ static stk_status probe_ceilings(doctor *d, stk_error *err)
         if (!d->job->knob[k].offered) continue;
         stk_job_settings s = stk_job_settings_defaults();
         s.value[k] = 1;
-        STK_TRY(probe(d, &s, &d->f.gain[k], NULL, err));
+        stk_care care = stk_care_for_causes(&d->p);
+        if (k == STK_KNOB_FREE_MODEL) care.narrow = 1; /* good to know; no verdict hangs on it */
+        STK_TRY(probe(d, &s, care, &d->f.gain[k], err));
         d->r->ceilings[d->r->nceilings++] = (stk_ceiling){ceilings[i].text, d->f.gain[k]};
     }
     return STK_OK;
@@ -162,7 +164,7 @@ static bool worth_trying(const doctor *d, stk_knob k)
     case STK_KNOB_WORKERS:
     case STK_KNOB_FUSED:
     case STK_KNOB_CACHE:
-        return input.best > 0 ? input.high > 1.03 : share(d, STK_BOOK_INPUT) > LEAST;
+        return share(d, STK_BOOK_INPUT) > LEAST && (input.best <= 0 || input.high > 1.03);
     case STK_KNOB_READ_EVERY: return share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) > LEAST;
     case STK_KNOB_CALLBACK_EVERY: return share(d, STK_BOOK_CALLBACKS) > LEAST;
     case STK_KNOB_NATIVE_INPUT: return share(d, STK_BOOK_UPLOAD) > LEAST;
@@ -218,25 +220,53 @@ static stk_status add_advice(doctor *d, stk_knob k, int64_t value, stk_gain gain
     return a->text ? STK_OK : stk_fail_memory(err, "advice", 0);
 }
 
-/* Of several values the mildest that is nearly as good as the best; more are tried as long as they help. */
+/* The better of two turns: enough to choose a value, not to promise anything. */
+static stk_status try_value(doctor *d, const stk_job_settings *s, double *seconds, stk_error *err)
+{
+    stk_lane lane = {0};
+    double first = 0, second = 0;
+    stk_status status = stk_lane_open(&d->p, s, &lane, err);
+    if (status == STK_OK) status = stk_lane_turn(&d->p, &lane, &first, err);
+    if (status == STK_OK) status = stk_lane_turn(&d->p, &lane, &second, err);
+    stk_lane_close(&d->p, &lane);
+    *seconds = fmin(first, second);
+    return status;
+}
+
+/* Of several values the mildest that is nearly as good as the best; more are tried as long as they help. promising: it may be
+ * faster than the job as it is. */
+static stk_status choose_value(doctor *d, stk_knob k, const int64_t *values, int n, int64_t *chosen,
+                               bool *promising, stk_error *err)
+{
+    double best = INFINITY;
+    *chosen = values[0];
+    *promising = true;
+    for (int i = 0; i < n && n > 1; i++) {
+        stk_job_settings s = stk_job_settings_defaults();
+        double seconds;
+        s.value[k] = values[i];
+        STK_TRY(try_value(d, &s, &seconds, err));
+        if (seconds > 0.95 * best) break;
+        best = seconds;
+        *chosen = values[i];
+    }
+    *promising = n == 1 || best < 0.98 * d->turns.median;
+    return STK_OK;
+}
+
 static stk_status probe_knob(doctor *d, stk_knob k, stk_error *err)
 {
-    int64_t values[MOST_VALUES];
+    int64_t values[MOST_VALUES], chosen = 0;
     int n = list_values(d, k, values);
-    stk_gain best = {0};
-    int64_t chosen = 0;
-    for (int i = 0; i < n; i++) {
-        stk_job_settings s = stk_job_settings_defaults();
-        stk_gain gain;
-        s.value[k] = values[i];
-        STK_TRY(probe(d, &s, &gain, NULL, err));
-        if (best.best > 0 && gain.best < 1.05 * best.best) break;
-        best = gain;
-        chosen = values[i];
-        if (stk_seconds_now() > d->p.deadline) break;
-    }
-    d->f.gain[k] = best;
-    if (best.low > 1.02 && best.best > 1.03) return add_advice(d, k, chosen, best, NULL, err);
+    stk_job_settings s = stk_job_settings_defaults();
+    if (n < 1) return STK_OK;
+    bool promising;
+    STK_TRY(choose_value(d, k, values, n, &chosen, &promising, err));
+    if (!promising) return STK_OK;
+    s.value[k] = chosen;
+    STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), &d->f.gain[k], err));
+    stk_gain gain = d->f.gain[k];
+    if (gain.low > 1.02 && gain.best > 1.03) return add_advice(d, k, chosen, gain, NULL, err);
     return STK_OK;
 }
 
@@ -245,7 +275,7 @@ static stk_status probe_together(doctor *d, stk_error *err)
     stk_job_settings s = stk_job_settings_defaults();
     if (d->nadvice < 2) return STK_OK;
     for (int32_t i = 0; i < d->nadvice; i++) s.value[d->advice[i].knob] = d->advice[i].value;
-    return probe(d, &s, &d->r->together, NULL, err);
+    return probe(d, &s, stk_care_for_causes(&d->p), &d->r->together, err);
 }
 
 /* ---- what changes the mathematics ------------------------------------------------------------------------------------ */
@@ -253,9 +283,8 @@ static stk_status probe_together(doctor *d, stk_error *err)
 static stk_status add_point(doctor *d, int64_t batch, stk_gain *gain, stk_error *err)
 {
     stk_job_settings s = stk_job_settings_defaults();
-    double seconds = 0;
     s.value[STK_KNOB_BATCH] = batch;
-    STK_TRY(probe(d, &s, gain, &seconds, err));
+    STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), gain, err));
     double per_example = d->base.step_seconds / (double)d->base.batch / gain->best;
     d->r->curve[d->r->ncurve++] =
         (stk_curve_point){batch, per_example * (double)batch, 1 / per_example, *gain};
@@ -313,7 +342,7 @@ static stk_status probe_precision(doctor *d, stk_error *err)
     if (!d->job->knob[STK_KNOB_PRECISION].offered || d->job->knob[STK_KNOB_PRECISION].current <= 16)
         return STK_OK;
     s.value[STK_KNOB_PRECISION] = 16;
-    STK_TRY(probe(d, &s, &gain, NULL, err));
+    STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), &gain, err));
     d->f.gain[STK_KNOB_PRECISION] = gain;
     return gain.low > 1.03 ? add_advice(d, STK_KNOB_PRECISION, 16, gain, NULL, err) : STK_OK;
 }
@@ -380,7 +409,10 @@ static stk_status keep_advice(doctor *d, stk_error *err)
 
 static stk_status examine(doctor *d, stk_error *err)
 {
+    stk_load before = stk_load_now(), after;
     STK_TRY(look(d, err));
+    d->p.period = d->r->period;
+    plan_turns(d);
     stretch_turns(d);
     STK_TRY(measure_noise(d, err));
     STK_TRY(take_stages(d, err));
@@ -395,6 +427,9 @@ static stk_status examine(doctor *d, stk_error *err)
         STK_TRY(probe_precision(d, err));
     }
     STK_TRY(compare_devices(d, err));
+    after = stk_load_now();
+    d->f.processors = stk_cpu_count();
+    d->f.others = stk_load_of_others(&before, &after);
     STK_TRY(stk_judge(d->r, &d->f, err));
     return keep_advice(d, err);
 }

@@ -247,10 +247,12 @@ static bool names_one(const char *name, const char *const *list, size_t n)
     return false;
 }
 
-static stk_watch_stage_kind kind_of(const char *name)
+static stk_watch_stage_kind kind_of(const stk_stage_stats *s)
 {
     static const char *const storage[] = {"file", "record", "csv", "text", "folder"};
     static const char *const buffers[] = {"shuffle", "cache", "prefetch"};
+    /* What a generator does only its maker knows, and says by its name. */
+    const char *name = strcmp(s->name, "generator") ? s->name : s->detail;
     if (names_one(name, buffers, sizeof buffers / sizeof *buffers)) return STK_STAGE_BUFFER;
     if (names_one(name, storage, sizeof storage / sizeof *storage)) return STK_STAGE_STORAGE;
     return STK_STAGE_COMPUTE;
@@ -282,7 +284,7 @@ static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int3
     for (int32_t i = n - 1; i >= 0 && made < most; i--) {
         const stk_stage_stats *s = &stats[i];
         stk_watch_stage *o = &out[made++];
-        *o = (stk_watch_stage){.kind = kind_of(s->name),
+        *o = (stk_watch_stage){.kind = kind_of(s),
                                .workers = s->workers > 0 ? s->workers : 1,
                                .elements = s->elements,
                                .busy_seconds = s->busy,

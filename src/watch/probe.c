@@ -6,6 +6,7 @@
 #include "watch/stats.h"
 
 #include <math.h>
+#include <time.h>
 
 double stk_seconds_now(void) { return (double)stk_now_ns() * 1e-9; }
 
@@ -18,7 +19,7 @@ stk_prober stk_prober_of(const stk_job *job, const stk_doctor_options *options)
 {
     stk_prober p = {.job = job, .options = options ? *options : stk_doctor_options_defaults()};
     if (p.options.rounds < 6) p.options.rounds = 6;
-    if (p.options.rounds > STK_PAIRS_MOST / 2) p.options.rounds = STK_PAIRS_MOST / 2;
+    if (p.options.rounds > STK_PAIRS_MOST) p.options.rounds = STK_PAIRS_MOST;
     if (!(p.options.slice_ms > 0)) p.options.slice_ms = 25;
     if (!(p.options.seconds > 0)) p.options.seconds = 12;
     p.deadline = stk_seconds_now() + p.options.seconds;
@@ -31,22 +32,43 @@ static int64_t setting(const stk_job *job, const stk_job_settings *s, stk_knob k
     return v == STK_AS_IS ? job->knob[knob].current : v;
 }
 
-static const stk_knob PERIODIC[] = {STK_KNOB_READ_EVERY, STK_KNOB_CALLBACK_EVERY, STK_KNOB_GROUP};
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    enum { MOST = 1000 };
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b <= MOST ? a / x * b : stk_max_i64(a, b);
+}
+
+/* Turns are whole periods: what happens every so many steps counts with its share. */
+static int64_t period_of(const stk_prober *p, const stk_lane *lane)
+{
+    static const stk_knob periodic[] = {STK_KNOB_READ_EVERY, STK_KNOB_CALLBACK_EVERY,
+                                        STK_KNOB_GROUP};
+    int64_t period = stk_max_i64(p->period, 1);
+    for (size_t i = 0; i < sizeof periodic / sizeof *periodic; i++) {
+        stk_knob k = periodic[i];
+        if (p->cheap[k] && lane->settings.value[k] == STK_AS_IS) continue;
+        int64_t every = setting(p->job, &lane->settings, k);
+        if (every > 1) period = common_multiple(period, stk_min_i64(every, 1000));
+    }
+    return period;
+}
 
 stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, stk_lane *out,
                          stk_error *err)
 {
     *out = (stk_lane){.settings = *settings};
     int64_t batch = settings->value[STK_KNOB_BATCH];
-    int64_t ahead =
-        setting(p->job, settings, STK_KNOB_PREFETCH) + setting(p->job, settings, STK_KNOB_WORKERS);
+    int64_t prefetch = stk_max_i64(setting(p->job, settings, STK_KNOB_PREFETCH), 0);
+    int64_t workers = stk_max_i64(setting(p->job, settings, STK_KNOB_WORKERS), 0);
+    bool fed = settings->value[STK_KNOB_FREE_INPUT] != 1 && (prefetch > 0 || workers > 1);
     out->batch = batch != STK_AS_IS ? batch : p->job->batch > 0 ? p->job->batch : 1;
-    out->warm = stk_min_i64(stk_max_i64(ahead + 1, 1), 64);
-    out->period = 1;
-    for (size_t i = 0; i < sizeof PERIODIC / sizeof *PERIODIC; i++)
-        out->period = stk_max_i64(out->period, setting(p->job, settings, PERIODIC[i]));
-    out->period = stk_min_i64(out->period, 1000);
-    out->least = ahead > 1 ? stk_min_i64(4 * ahead, 128) : 1;
+    out->ahead = fed && !p->never_waits ? stk_min_i64(prefetch + workers, 64) : 0;
     return p->job->open(p->job->context, settings, &out->lane, err);
 }
 
@@ -56,23 +78,56 @@ void stk_lane_close(const stk_prober *p, stk_lane *lane)
     lane->lane = NULL;
 }
 
-/* How many steps fill a turn, found out by running more and more. */
+/* Pipelines that tune themselves get faster for a while: stretches are run until one is no faster than those before it. */
+static stk_status settle(const stk_prober *p, stk_lane *lane, stk_error *err)
+{
+    enum { MOST = 12 };
+    static const double STRETCH = 0.035; /* the tuner looks every 30 ms */
+    double best = INFINITY;
+    bool pipeline = lane->ahead > 0 || lane->settings.value[STK_KNOB_FREE_MODEL] == 1;
+    for (int i = 0; i < MOST && pipeline; i++) {
+        int64_t n = stk_max_i64((int64_t)(STRETCH / fmax(lane->step_seconds, 1e-9)), 1);
+        double start = stk_seconds_now();
+        STK_TRY(p->job->run(p->job->context, lane->lane, stk_min_i64(n, 1 << 20), err));
+        lane->step_seconds = (stk_seconds_now() - start) / (double)n;
+        if (i > 1 && lane->step_seconds > 0.93 * best) break;
+        best = fmin(best, lane->step_seconds);
+    }
+    return STK_OK;
+}
+
+/* How many steps fill a turn, found out by running more and more.
+ * While a lane rests its buffers fill up. A producer somewhat slower than the model lives on that for long, and the turn looks
+ * faster than the lane is: by at most one part in (WARM + TIMED), where both are counted in what the buffers hold. */
 static stk_status fit_turn(const stk_prober *p, stk_lane *lane, stk_error *err)
 {
-    enum { MOST = 1 << 20 };
-    double wanted = p->options.slice_ms * 1e-3;
-    for (int64_t n = lane->period;; n *= 2) {
+    enum { MOST = 1 << 20, WARM = 4, TIMED = 8 };
+    double wanted = p->options.slice_ms * 1e-3, spent = 0;
+    int64_t period = period_of(p, lane);
+    for (int64_t n = period;; n *= 2) {
         double start = stk_seconds_now();
         STK_TRY(p->job->run(p->job->context, lane->lane, n, err));
         double took = stk_seconds_now() - start;
+        spent += took;
         lane->step_seconds = took / (double)n;
-        bool too_few = n < 16 * lane->period && took < 2 * wanted; /* bursts would mislead */
-        if ((took < wanted / 4 || too_few) && n < MOST && took < 0.1) continue;
-        lane->steps = (int64_t)ceil(wanted / fmax(lane->step_seconds, 1e-9));
-        lane->steps =
-            stk_round_up(stk_min_i64(stk_max_i64(lane->steps, lane->least), MOST), lane->period);
+        if ((took < wanted / 2 || n < 4 * period) && n < MOST && spent < 0.1) continue;
+        STK_TRY(settle(p, lane, err));
+        int64_t steps = (int64_t)ceil(wanted / fmax(lane->step_seconds, 1e-9));
+        if (period > 1) steps = stk_max_i64(steps, 2 * period);
+        steps = stk_max_i64(steps, TIMED * lane->ahead);
+        lane->steps = stk_round_up(stk_min_i64(steps, MOST), period);
+        lane->warm = WARM * lane->ahead + 1;
         return STK_OK;
     }
+}
+
+/* The lane's workers go on until its buffers are full; the next turn belongs to another lane. */
+static void let_fill(const stk_lane *lane)
+{
+    static const double MOST = 0.03;
+    double seconds = fmin(1.2 * (double)lane->ahead * lane->step_seconds, MOST);
+    struct timespec t = {0, (long)(seconds * 1e9)};
+    if (lane->ahead > 0) nanosleep(&t, NULL);
 }
 
 stk_status stk_lane_turn(const stk_prober *p, stk_lane *lane, double *seconds, stk_error *err)
@@ -84,27 +139,41 @@ stk_status stk_lane_turn(const stk_prober *p, stk_lane *lane, double *seconds, s
     double took = stk_seconds_now() - start;
     lane->step_seconds = took / (double)lane->steps;
     *seconds = fmax(lane->step_seconds, 1e-12) / (double)lane->batch;
+    let_fill(lane);
     return STK_OK;
 }
 
-stk_status stk_lanes_compare(const stk_prober *p, stk_lane *a, stk_lane *b, stk_gain *out,
-                             stk_error *err)
+stk_care stk_care_for_promises(const stk_prober *p)
+{
+    return (stk_care){.narrow = 0.04, .seconds = p->options.seconds / 4};
+}
+stk_care stk_care_for_causes(const stk_prober *p)
+{
+    return (stk_care){.narrow = 0.06, .seconds = p->options.seconds / 6};
+}
+
+stk_status stk_lanes_compare(const stk_prober *p, stk_lane *a, stk_lane *b, stk_care care,
+                             stk_gain *out, stk_turns *turns, stk_error *err)
 {
     enum { LEAST = 6 };
-    static const double NARROW = 0.04;
-    double log_ratio[STK_PAIRS_MOST];
-    int32_t most = 2 * p->options.rounds;
-    for (int32_t i = 0; i < most; i++) {
+    double log_ratio[STK_PAIRS_MOST], taken[STK_PAIRS_MOST], begun = stk_seconds_now();
+    int32_t n = 0;
+    for (bool done = false; !done && n < STK_PAIRS_MOST; n++) {
         double first, second;
-        STK_TRY(stk_lane_turn(p, i % 2 ? b : a, &first, err));
-        STK_TRY(stk_lane_turn(p, i % 2 ? a : b, &second, err));
-        log_ratio[i] = (i % 2 ? -1 : 1) * log(first / second);
-        if (i + 1 < LEAST) continue;
-        *out = stk_gain_of(log_ratio, i + 1);
-        double width = log(out->high / out->low);
-        if (width < NARROW || (i + 1 >= p->options.rounds && width < 2.5 * NARROW)) break;
-        if (stk_seconds_now() > p->deadline) break;
+        STK_TRY(stk_lane_turn(p, n % 2 ? b : a, &first, err));
+        STK_TRY(stk_lane_turn(p, n % 2 ? a : b, &second, err));
+        log_ratio[n] = (n % 2 ? -1 : 1) * log(first / second);
+        taken[n] = n % 2 ? second : first;
+        if (n + 1 < LEAST) continue;
+        *out = stk_gain_of(log_ratio, n + 1);
+        double width = log(out->high / out->low), now = stk_seconds_now();
+        done = width < care.narrow || (n + 1 >= p->options.rounds && width < 2 * care.narrow) ||
+               now > p->deadline || now > begun + care.seconds;
     }
+    if (!turns) return STK_OK;
+    stk_sort_doubles(taken, n);
+    turns->median = stk_quantile(taken, n, 0.5);
+    turns->scatter = (stk_quantile(taken, n, 0.9) - taken[0]) / turns->median;
     return STK_OK;
 }
 
@@ -120,7 +189,10 @@ stk_status stk_job_compare(const stk_job *job, const stk_job_settings *a, const 
     if (job->save) STK_TRY(job->save(job->context, err));
     stk_status status = stk_lane_open(&p, a, &lanes[0], err);
     if (status == STK_OK) status = stk_lane_open(&p, b, &lanes[1], err);
-    if (status == STK_OK) status = stk_lanes_compare(&p, &lanes[0], &lanes[1], out, err);
+    if (status == STK_OK)
+        status = stk_lanes_compare(&p, &lanes[0], &lanes[1],
+                                   (stk_care){.narrow = 0.04, .seconds = p.options.seconds}, out,
+                                   NULL, err);
     stk_lane_close(&p, &lanes[0]);
     stk_lane_close(&p, &lanes[1]);
     if (job->restore) {

@@ -7,11 +7,9 @@
 typedef struct stk_lane {
     void *lane;
     stk_job_settings settings;
-    int64_t batch; /* examples per step */
-    int64_t warm;  /* steps before a turn is timed: buffers come to their usual level */
-    int64_t
-        period; /* turns are whole periods: what happens every so many steps counts with its share */
-    int64_t least;       /* steps of a turn at least: workers deliver in bursts */
+    int64_t batch;       /* examples per step */
+    int64_t ahead;       /* elements its buffers and workers may have ready */
+    int64_t warm;        /* steps before a turn is timed */
     int64_t steps;       /* of one turn; 0 until the first one */
     double step_seconds; /* of the last turn */
 } stk_lane;
@@ -19,8 +17,18 @@ typedef struct stk_lane {
 typedef struct stk_prober {
     const stk_job *job;
     stk_doctor_options options;
-    double deadline; /* stk_now_ns() * 1e-9; comparisons are cut short behind it */
+    int64_t period; /* of the job's steps as it is; turns are whole periods */
+    bool
+        cheap[STK_KNOB_COUNT]; /* what happens every so many steps takes next to no time as it is */
+    bool never_waits;          /* for batches: buffers are full all the time, and need no care */
+    double deadline;           /* stk_now_ns() * 1e-9; comparisons are cut short behind it */
 } stk_prober;
+
+/* How sure is sure: a comparison ends when the interval's width (log of high / low) is below `narrow`; from options.rounds
+ * pairs on below twice that; and when `seconds` are over. */
+typedef struct stk_care {
+    double narrow, seconds;
+} stk_care;
 
 stk_prober stk_prober_of(const stk_job *job, const stk_doctor_options *options);
 double stk_seconds_now(void);
@@ -29,8 +37,13 @@ stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, 
 void stk_lane_close(const stk_prober *p, stk_lane *lane);
 /* One turn: seconds per example. */
 stk_status stk_lane_turn(const stk_prober *p, stk_lane *lane, double *seconds, stk_error *err);
-/* Turns a b b a a b ...: how much faster b is, per example. */
-stk_status stk_lanes_compare(const stk_prober *p, stk_lane *a, stk_lane *b, stk_gain *out,
-                             stk_error *err);
+typedef struct stk_turns {
+    double median, scatter; /* seconds per example; how far single turns lie apart, as a share */
+} stk_turns;
+/* Turns a b b a a b ...: how much faster b is, per example. turns (may be NULL): those of a. */
+stk_status stk_lanes_compare(const stk_prober *p, stk_lane *a, stk_lane *b, stk_care care,
+                             stk_gain *out, stk_turns *turns, stk_error *err);
+stk_care stk_care_for_promises(const stk_prober *p);
+stk_care stk_care_for_causes(const stk_prober *p);
 
 #endif

@@ -128,7 +128,8 @@ static void give_roles(stk_recording *rec)
         size_t slot = ((uintptr_t)v->name >> 3) % SLOTS;
         if (seen[slot] != v->name) {
             int role = 0;
-            while (role < ROLES && strcmp(roles[role].name, v->name)) role++;
+            const char *name = strncmp(v->name, "host:", 5) ? v->name : "host code";
+            while (role < ROLES && strcmp(roles[role].name, name)) role++;
             seen[slot] = v->name;
             known[slot] = (int8_t)role;
         }

@@ -111,9 +111,8 @@ void stk_report_find_limit(stk_report *r)
     r->limiting_stage = -1;
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
-        double each = s->elements ? s->busy_seconds / (double)s->elements : 0;
-        if (s->workers > 1) each /= s->workers;
-        if (each > worst) worst = each, r->limiting_stage = (int32_t)i;
+        double busy = s->busy_seconds / (s->workers > 1 ? s->workers : 1);
+        if (busy > worst) worst = busy, r->limiting_stage = (int32_t)i;
     }
 }
 

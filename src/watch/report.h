@@ -111,6 +111,7 @@ struct stk_report {
     double *step_seconds; /* of all recorded steps, thinned to at most STK_STEPS_KEPT */
     int64_t nsteps, first_steady;
     double p10, median, p90;     /* of steady steps */
+    int64_t period;              /* of steady steps: bursts come every so many; 1 = none found */
     double book[STK_BOOK_COUNT]; /* seconds per steady step */
     int64_t book_steps;
     int64_t lost; /* records that did not fit */
@@ -157,7 +158,8 @@ enum { STK_STEPS_KEPT = 600, STK_SPANS_KEPT = 1500, STK_BUFFERS_KEPT = 400 };
 stk_report *stk_report_new(void); /* NULL without memory */
 const char *stk_book_colour(stk_book book);
 bool stk_knob_parse(const char *name, stk_knob *out);
-/* Of stages and their workers, the one whose time per element is longest; sets limiting_stage. */
+/* The stage whose workers are busiest; sets limiting_stage. All stages ran for the same time, and an element of one is a row, of
+ * another a batch: times per element would not compare. */
 void stk_report_find_limit(stk_report *r);
 /* The dataset (taken over) as these settings want it made, without prefetch. */
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err);

@@ -148,6 +148,7 @@ static stk_status settle(stk_recording *rec, stk_report *r, double *seconds, stk
     STK_TRY(keep_steps(seconds, n, rec->first_steady, r, err));
     double *steady = seconds + rec->first_steady;
     int64_t count = n - rec->first_steady;
+    r->period = stk_period_of(steady, stk_min_i64(count, 4096));
     stk_sort_doubles(steady, count);
     r->p10 = stk_quantile(steady, count, 0.1);
     r->median = stk_quantile(steady, count, 0.5);

@@ -15,6 +15,8 @@ typedef struct stk_findings {
     stk_gain gain[STK_KNOB_COUNT]; /* best value of each knob against the job as it is */
     stk_gain batch_gain;           /* per example, at about four times the batch */
     double slice_noise;            /* scatter of single turns, as a ratio */
+    double others;                 /* processors that other processes kept busy */
+    int32_t processors;
     int32_t cards_faster, cards_slower, cards;
 } stk_findings;
 

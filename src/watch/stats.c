@@ -158,3 +158,44 @@ int64_t stk_settled_from(const double *seconds, int64_t n)
     }
     return from;
 }
+
+/* ---- periods ------------------------------------------------------------------------------------------------- */
+
+static double correlation(const double *v, int64_t n, int64_t lag, double mean, double limit)
+{
+    double sum = 0, square = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double x = fmin(v[i], limit) - mean;
+        square += x * x;
+        if (i + lag < n) sum += x * (fmin(v[i + lag], limit) - mean);
+    }
+    return square > 0 ? sum / square * (double)n / (double)(n - lag) : 0;
+}
+
+static bool has_bursts(const double *v, int64_t n)
+{
+    static const double BURST = 3;
+    double *copy = n >= 12 ? stk_malloc((size_t)n * sizeof *copy) : NULL;
+    if (!copy) return false;
+    memcpy(copy, v, (size_t)n * sizeof *copy);
+    stk_sort_doubles(copy, n);
+    bool bursts = stk_quantile(copy, n, 0.97) > BURST * stk_quantile(copy, n, 0.1);
+    stk_free(copy);
+    return bursts;
+}
+
+int64_t stk_period_of(const double *seconds, int64_t n)
+{
+    enum { LONGEST = 64, CYCLES = 6 };
+    static const double STRONG = 0.5, STANDS_OUT = 0.35;
+    if (!has_bursts(seconds, n)) return 1;
+    double limit = 20 * stk_median(seconds, n), mean = 0;
+    for (int64_t i = 0; i < n; i++) mean += fmin(seconds[i], limit) / (double)n;
+    double before = correlation(seconds, n, 1, mean, limit);
+    for (int64_t lag = 2; lag <= LONGEST && lag * CYCLES <= n; lag++) {
+        double r = correlation(seconds, n, lag, mean, limit);
+        if (r > STRONG && r > before + STANDS_OUT) return lag;
+        before = fmax(before, r);
+    }
+    return 1;
+}

@@ -24,5 +24,9 @@ int64_t stk_change_point(const double *v, int64_t n, double *probability);
 /* From which step on the times have settled: slow first steps are stripped, then change points at which the level
  * falls by more than 5 % (probability below 1 %) one after the other. */
 int64_t stk_settled_from(const double *seconds, int64_t n);
+/* After how many steps the times repeat themselves (a burst in every fourth: 4); 1 when they do not. Bursts are
+ * three times as long as short steps; the autocorrelation of values cut off at 20 medians has to stand out from that of all shorter
+ * lags, so that drift has no period, over six periods at least. */
+int64_t stk_period_of(const double *seconds, int64_t n);
 
 #endif

@@ -403,7 +403,7 @@ static inline stk_status planted_job(const plant *p, planted *self, stk_error *e
     if (!p->fixed_batch) planted_offer(j, STK_KNOB_BATCH, p->batch, 0);
     if (!p->fixed_input) {
         planted_offer(j, STK_KNOB_PREFETCH, p->prefetch, 64);
-        planted_offer(j, STK_KNOB_WORKERS, p->workers > 0 ? p->workers : 1, 16);
+        planted_offer(j, STK_KNOB_WORKERS, p->workers > 0 ? p->workers : 1, 4);
     }
     if (p->data_mib) planted_offer(j, STK_KNOB_CACHE, p->cache_mib, p->data_mib);
     if (p->read_every) planted_offer(j, STK_KNOB_READ_EVERY, p->read_every, 0);

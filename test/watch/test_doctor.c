@@ -1,9 +1,14 @@
-/* Planted faults: the doctor has to name each, and what it promises has to come true. Noise is treated as the doctor
- * treats it: where it says "too noisy" the case is tried again, and in the end reported as not judged. With
- * STK_DOCTOR_REPEAT=5 every case runs five times. */
-#include "planted.h"
+/* Planted faults: the doctor has to name each, and what it promises has to come true.
+ *
+ * As a test it bears noise: where the doctor says "too noisy" a case is tried again, and in the end reported as not judged; a wrong
+ * verdict fails when it is given twice. STK_DOCTOR_STRICT=1 takes its time and bears nothing: a case that is not judged, a verdict
+ * that is wrong once, a promise that is missed are failures. STK_DOCTOR_REPEAT=5 runs all of them five times,
+ * STK_DOCTOR_ONLY=text those whose name has the text, STK_DOCTOR_ONLY=5-9 those with these numbers. */
+#include "planted_real.h"
 
 #include "base/cpus.h"
+#include "watch/load.h"
+#include "watch/stats.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -14,142 +19,172 @@ typedef struct truth {
     const char *evidence; /* has to be in the evidence; NULL: anything */
     stk_knob first;       /* of the first advice; STK_KNOB_COUNT: none is demanded */
     bool healthy;         /* no safe advice may be given */
+    real_plant real;      /* with a name: this one instead of plant */
 } truth;
 
-#define MLP   .net = NET_MLP, .batch = 256, .in = 128, .hidden = 256
-#define SMALL .net = NET_MLP, .batch = 128, .in = 64, .hidden = 64
-#define FINE  "compute-bound|memory-bound|the CPU is the right tool"
-#define ANY   STK_KNOB_COUNT
+#define MLP        .net = NET_MLP, .batch = 256, .in = 128, .hidden = 256
+#define SMALL      .net = NET_MLP, .batch = 128, .in = 64, .hidden = 64
+#define FINE       "compute-bound|memory-bound|the CPU is the right tool"
+#define ANY        STK_KNOB_COUNT
+#define REAL_MLP   .batch = 256, .in = 128, .hidden = 256, .rows = 2048
+#define REAL_SMALL .batch = 128, .in = 64, .hidden = 64, .rows = 2048
 
 static const truth truths[] = {
-    {{"slow map by sleeping", SMALL, .map_ms = 2, .map_name = "map augment"},
-     "input-bound",
-     "map augment",
-     STK_KNOB_WORKERS,
-     false},
-    {{"slow map on the processor", SMALL, .spin_ms = 2, .map_name = "map parse"},
-     "input-bound",
-     "map parse",
-     ANY,
-     false},
-    {{"throttled disk", SMALL, .read_ms = 2, .read_name = "read train.tfrecord", .prefetch = 2,
-      .workers = 1, .data_mib = 64},
-     "storage-bound",
-     "read train.tfrecord",
-     ANY,
-     false},
-    {{"single-threaded decoding", SMALL, .map_ms = 1.5, .spin_ms = 0.2, .map_name = "decode jpeg",
-      .prefetch = 2, .workers = 1},
-     "input-bound",
-     "decode jpeg",
-     STK_KNOB_WORKERS,
-     false},
-    {{"no prefetch", MLP, .map_ms = 1.0, .map_name = "map", .workers = 1},
-     "input-bound",
-     "map",
-     ANY,
-     false},
-    {{"tiny batch", .net = NET_MLP, .batch = 2, .in = 128, .hidden = 256},
-     "overhead-bound",
-     "four times the batch",
-     STK_KNOB_BATCH,
-     false},
-    {{"many tiny ops", .net = NET_TINY_OPS, .batch = 4, .in = 4, .fixed_batch = true},
-     "overhead-bound",
-     "tiny ops",
-     ANY,
-     false},
-    {{"metrics read every step", SMALL, .metrics_ms = 1, .read_every = 1},
-     "sync-bound",
-     "results",
-     STK_KNOB_READ_EVERY,
-     false},
-    {{"callback that sleeps", SMALL, .callback_ms = 2, .callback_every = 1},
-     "callback-bound",
-     "callbacks",
-     STK_KNOB_CALLBACK_EVERY,
-     false},
-    {{"logging every other step", SMALL, .callback_ms = 3, .callback_every = 2},
-     "callback-bound",
-     "callbacks",
-     STK_KNOB_CALLBACK_EVERY,
-     false},
-    {{"host function in the step", SMALL, .host_ms = 1.5},
-     "host-function-bound",
-     "host functions",
-     STK_KNOB_FREE_HOST,
-     false},
-    {{"large embedding", .net = NET_EMBEDDING, .batch = 256, .in = 1, .hidden = 32,
-      .fixed_batch = true},
-     "memory-bound|the CPU is the right tool",
-     NULL,
-     ANY,
-     true},
-    {{"convolutions", .net = NET_CONV, .batch = 16, .in = 24, .hidden = 32},
-     "compute-bound|the CPU is the right tool",
-     NULL,
-     ANY,
-     true},
-    {{"built again and again", SMALL, .builds = 40, .plan_steps = 60},
-     "warm-up-counted",
-     "warm-up",
-     ANY,
-     false},
-    {{"cache too small", SMALL, .read_ms = 2, .read_name = "read shard", .data_mib = 64,
-      .cache_mib = 16, .fixed_input = true},
-     "storage-bound",
-     "read shard",
-     STK_KNOB_CACHE,
-     false},
-    {{"shuffle that refills", SMALL, .shuffle_every = 4, .shuffle_ms = 5, .prefetch = 1},
-     "input-bound",
-     "shuffle",
-     ANY,
-     false},
-    {{"converted at each feed", .net = NET_MLP, .batch = 512, .in = 512, .hidden = 16,
-      .doubles = true, .fixed_batch = true},
-     "transfer-bound",
-     "bringing batches in",
-     STK_KNOB_NATIVE_INPUT,
-     false},
-    {{"reference kernels", .net = NET_MLP, .batch = 32, .in = 32, .hidden = 32, .reference = true,
-      .fixed_batch = true},
-     "fallback-bound",
-     "matmul",
-     STK_KNOB_ELECTED,
-     false},
-    {{"slow disk behind prefetch", SMALL, .read_ms = 3, .read_name = "read nfs", .prefetch = 4,
-      .workers = 2},
-     "storage-bound",
-     "read nfs",
-     ANY,
-     false},
-    {{"healthy, fed ahead", MLP, .map_ms = 0.05, .prefetch = 4, .workers = 1},
-     FINE,
-     NULL,
-     ANY,
-     true},
-    {{"healthy, input at hand", MLP, .read_every = 50, .metrics_ms = 0.1}, FINE, NULL, ANY, true},
-    {{"healthy, rare callback", MLP, .callback_ms = 0.2, .callback_every = 100},
-     FINE,
-     NULL,
-     ANY,
-     true},
-    {{"healthy, large batch", .net = NET_MLP, .batch = 1024, .in = 64, .hidden = 128},
-     FINE,
-     NULL,
-     ANY,
-     true},
+    {.plant = {"slow map by sleeping", SMALL, .map_ms = 2, .map_name = "map augment"},
+     .verdicts = "input-bound",
+     .evidence = "map augment",
+     .first = STK_KNOB_WORKERS},
+    {.plant = {"slow map on the processor", SMALL, .spin_ms = 2, .map_name = "map parse"},
+     .verdicts = "input-bound",
+     .evidence = "map parse",
+     .first = ANY},
+    {.plant = {"throttled disk", SMALL, .read_ms = 2, .read_name = "read train.tfrecord",
+               .prefetch = 2, .workers = 1, .data_mib = 64},
+     .verdicts = "storage-bound",
+     .evidence = "read train.tfrecord",
+     .first = ANY},
+    {.plant = {"single-threaded decoding", SMALL, .map_ms = 1.5, .spin_ms = 0.2,
+               .map_name = "decode jpeg", .prefetch = 2, .workers = 1},
+     .verdicts = "input-bound",
+     .evidence = "decode jpeg",
+     .first = STK_KNOB_WORKERS},
+    {.plant = {"no prefetch", MLP, .map_ms = 1.0, .map_name = "map", .workers = 1},
+     .verdicts = "input-bound",
+     .evidence = "map",
+     .first = ANY},
+    {.plant = {"tiny batch", .net = NET_MLP, .batch = 2, .in = 128, .hidden = 256},
+     .verdicts = "overhead-bound",
+     .evidence = "four times the batch",
+     .first = STK_KNOB_BATCH},
+    {.plant = {"many tiny ops", .net = NET_TINY_OPS, .batch = 4, .in = 4, .fixed_batch = true},
+     .verdicts = "overhead-bound",
+     .evidence = "tiny ops",
+     .first = ANY},
+    {.plant = {"metrics read every step", SMALL, .metrics_ms = 1, .read_every = 1},
+     .verdicts = "sync-bound",
+     .evidence = "results",
+     .first = STK_KNOB_READ_EVERY},
+    {.plant = {"callback that sleeps", SMALL, .callback_ms = 2, .callback_every = 1},
+     .verdicts = "callback-bound",
+     .evidence = "callbacks",
+     .first = STK_KNOB_CALLBACK_EVERY},
+    {.plant = {"logging every other step", SMALL, .callback_ms = 3, .callback_every = 2},
+     .verdicts = "callback-bound",
+     .evidence = "callbacks",
+     .first = STK_KNOB_CALLBACK_EVERY},
+    {.plant = {"host function in the step", SMALL, .host_ms = 1.5},
+     .verdicts = "host-function-bound",
+     .evidence = "host functions",
+     .first = STK_KNOB_FREE_HOST},
+    {.plant = {"large embedding", .net = NET_EMBEDDING, .batch = 256, .in = 1, .hidden = 32,
+               .fixed_batch = true},
+     .verdicts = "memory-bound|the CPU is the right tool",
+     .first = ANY,
+     .healthy = true},
+    {.plant = {"convolutions", .net = NET_CONV, .batch = 16, .in = 24, .hidden = 32},
+     .verdicts = "compute-bound|the CPU is the right tool",
+     .first = ANY,
+     .healthy = true},
+    {.plant = {"built again and again", SMALL, .builds = 40, .plan_steps = 60},
+     .verdicts = "warm-up-counted",
+     .evidence = "warm-up",
+     .first = ANY},
+    {.plant = {"cache too small", SMALL, .read_ms = 2, .read_name = "read shard", .data_mib = 64,
+               .cache_mib = 16, .fixed_input = true},
+     .verdicts = "storage-bound",
+     .evidence = "read shard",
+     .first = STK_KNOB_CACHE},
+    {.plant = {"shuffle that refills", SMALL, .shuffle_every = 4, .shuffle_ms = 5, .prefetch = 1},
+     .verdicts = "input-bound",
+     .evidence = "shuffle",
+     .first = ANY},
+    {.plant = {"converted at each feed", .net = NET_MLP, .batch = 512, .in = 512, .hidden = 16,
+               .doubles = true, .fixed_batch = true},
+     .verdicts = "transfer-bound",
+     .evidence = "bringing batches in",
+     .first = STK_KNOB_NATIVE_INPUT},
+    {.plant = {"reference kernels", .net = NET_MLP, .batch = 32, .in = 32, .hidden = 32,
+               .reference = true, .fixed_batch = true},
+     .verdicts = "fallback-bound",
+     .evidence = "matmul",
+     .first = STK_KNOB_ELECTED},
+    {.plant = {"slow disk behind prefetch", SMALL, .read_ms = 3, .read_name = "read nfs",
+               .prefetch = 4, .workers = 2},
+     .verdicts = "storage-bound",
+     .evidence = "read nfs",
+     .first = ANY},
+    {.plant = {"healthy, fed ahead", MLP, .map_ms = 0.05, .prefetch = 4, .workers = 1},
+     .verdicts = FINE,
+     .first = ANY,
+     .healthy = true},
+    {.plant = {"healthy, input at hand", MLP, .read_every = 50, .metrics_ms = 0.1},
+     .verdicts = FINE,
+     .first = ANY,
+     .healthy = true},
+    {.plant = {"healthy, rare callback", MLP, .callback_ms = 0.2, .callback_every = 100},
+     .verdicts = FINE,
+     .first = ANY,
+     .healthy = true},
+    {.plant = {"healthy, large batch", .net = NET_MLP, .batch = 1024, .in = 64, .hidden = 128},
+     .verdicts = FINE,
+     .first = ANY,
+     .healthy = true},
+    {.real = {"trainer: slow map", REAL_BATCHES, REAL_SMALL, .map_ms = 2},
+     .verdicts = "input-bound",
+     .evidence = "augment",
+     .first = ANY},
+    {.real = {"trainer: no prefetch", REAL_BATCHES, REAL_MLP, .map_ms = 2.5},
+     .verdicts = "input-bound",
+     .evidence = "augment",
+     .first = STK_KNOB_PREFETCH},
+    {.real = {"trainer: throttled file", REAL_FILE, REAL_SMALL, .read_ms = 2},
+     .verdicts = "storage-bound",
+     .evidence = "train.bin",
+     .first = ANY},
+    {.real = {"trainer: shuffle that refills", REAL_SHUFFLED, REAL_MLP, .read_ms = 2},
+     .verdicts = "input-bound|storage-bound",
+     .evidence = "bursts",
+     .first = STK_KNOB_PREFETCH},
+    {.real = {"trainer: callback that sleeps", REAL_ARRAYS, REAL_SMALL, .callback_ms = 2},
+     .verdicts = "callback-bound",
+     .evidence = "callbacks",
+     .first = ANY},
+    {.real = {"trainer: host function layer", REAL_ARRAYS, REAL_SMALL, .host_ms = 1.5},
+     .verdicts = "host-function-bound",
+     .evidence = "host functions",
+     .first = ANY},
+    {.real = {"trainer: tiny batch", REAL_ARRAYS, .batch = 2, .in = 128, .hidden = 256,
+              .rows = 4096},
+     .verdicts = "overhead-bound",
+     .evidence = "four times the batch",
+     .first = STK_KNOB_BATCH},
+    {.real = {"trainer: healthy, arrays", REAL_ARRAYS, REAL_MLP},
+     .verdicts = FINE,
+     .first = ANY,
+     .healthy = true},
+    {.real = {"trainer: healthy, fed ahead", REAL_BATCHES, REAL_MLP, .prefetch = 4},
+     .verdicts = FINE,
+     .first = ANY,
+     .healthy = true},
 };
-enum { TRUTHS = sizeof truths / sizeof *truths, TRIES = 3 };
-/* Seconds. On a machine that stays noisy, cases get one try from the first on and none from the second on. */
-static const double PATIENCE[2] = {60, 130};
+enum { TRUTHS = sizeof truths / sizeof *truths };
+static const char *name_of(const truth *t) { return t->real.name ? t->real.name : t->plant.name; }
 
-static stk_doctor_options quick(void)
+static bool is_set(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text && *text && strcmp(text, "0") != 0;
+}
+static bool is_strict(void) { return is_set("STK_DOCTOR_STRICT"); }
+
+/* Seconds: as a test, cases have one try from the first on, and none from the second on. */
+static const double PATIENCE[2] = {40, 60};
+
+static stk_doctor_options doctor_options(void)
 {
     stk_doctor_options o = stk_doctor_options_defaults();
-    o.seconds = 2.5;
-    o.slice_ms = 8;
+    o.seconds = is_strict() ? 8 : 1.2;
+    o.slice_ms = is_strict() ? 10 : 5;
     o.rounds = 7;
     return o;
 }
@@ -162,25 +197,59 @@ static bool one_of(const char *verdict, const char *list)
     return false;
 }
 
-static double width(stk_gain g) { return g.high / g.low; }
+/* ---- what following an advice brings -------------------------------------------------------------------------- */
 
-/* The first advice followed: true when the promise held, or when the intervals leave it open. */
-static bool promise_holds(planted *job, const stk_advice *a, bool *sure)
+/* One stretch as a user would time it: some tenths of a second of training. */
+static bool stretch(const stk_job *job, void *lane, int64_t steps, double *seconds)
 {
     stk_error err;
-    stk_gain got = {0};
-    stk_doctor_options o = quick();
-    stk_job_settings as_is = stk_job_settings_defaults();
-    if (!CHECK_OK(stk_job_compare(&job->job, &as_is, &a->settings, &o, &got, &err))) return true;
-    bool near = fabs(log(got.best / a->gain.best)) <= log(1.15);
-    bool overlap = got.low <= a->gain.high * 1.15 && a->gain.low <= got.high * 1.15;
-    *sure = width(got) < 1.15 && width(a->gain) < 1.15;
-    printf("    %-46s promised %.2f (%.2f-%.2f), achieved %.2f (%.2f-%.2f)%s\n", a->text,
-           a->gain.best, a->gain.low, a->gain.high, got.best, got.low, got.high,
-           near      ? ""
-           : overlap ? " open"
-                     : " MISSED");
-    return near || (!*sure && overlap);
+    int64_t start = stk_now_ns();
+    bool good = CHECK_OK(job->run(job->context, lane, steps, &err));
+    *seconds = (double)(stk_now_ns() - start) * 1e-9 / (double)steps;
+    return good;
+}
+
+/* Steps of a stretch: whole rounds of everything that is planted to happen now and then. */
+static bool stretch_steps(const stk_job *job, void *lane, double wanted, int64_t *steps)
+{
+    double seconds = 0, spent = 0;
+    int64_t n = 8;
+    for (; spent < wanted / 2; n *= 2) {
+        if (!stretch(job, lane, n, &seconds)) return false;
+        spent += seconds * (double)n;
+    }
+    *steps = (int64_t)(wanted / seconds) + 1;
+    *steps = stk_round_up(*steps, *steps > 100 ? 200 : 8);
+    return true;
+}
+
+/* Stretches with and without it in turns: a b b a a b b a ... */
+static stk_gain follow(const stk_job *job, const stk_advice *a)
+{
+    enum { MOST = 24 };
+    stk_error err;
+    stk_job_settings with[2] = {stk_job_settings_defaults(), a->settings};
+    int pairs = is_strict() ? MOST : 8;
+    double wanted = is_strict() ? 0.04 : 0.02, ratio[MOST] = {0}, seconds[2] = {1, 1};
+    void *lane[2] = {NULL, NULL};
+    int64_t steps[2] = {1, 1}, batch = a->settings.value[STK_KNOB_BATCH];
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++)
+        good = CHECK_OK(job->open(job->context, &with[i], &lane[i], &err)) &&
+               stretch_steps(job, lane[i], wanted, &steps[i]);
+    for (int i = 0; i < pairs && good; i++) {
+        for (int k = 0; k < 2 && good; k++) {
+            int which = (i + k) % 2;
+            double buffers_drained;
+            good = stretch(job, lane[which], steps[which] / 4 + 1, &buffers_drained) &&
+                   stretch(job, lane[which], steps[which], &seconds[which]);
+        }
+        ratio[i] = log(seconds[0] / seconds[1]);
+        if (batch != STK_AS_IS) ratio[i] += log((double)batch / (double)job->batch);
+    }
+    for (int i = 0; i < 2; i++)
+        if (lane[i]) job->close(job->context, lane[i]);
+    return stk_gain_of(ratio, pairs);
 }
 
 /* STK_DOCTOR_REPORTS=folder: every case leaves its HTML report there, to be looked at. */
@@ -194,40 +263,62 @@ static void keep_report(const stk_report *r, const char *name)
     CHECK_OK(stk_report_save(r, STK_REPORT_HTML, path, &err));
 }
 
-typedef enum outcome { RIGHT, WRONG, TOO_NOISY } outcome;
+typedef enum outcome { RIGHT, WRONG, MISSED, TOO_NOISY } outcome;
+static const char *const OUTCOMES[] = {"right", "WRONG", "MISSED", "not judged"};
 
-static outcome judge(const truth *t, char *why, size_t size)
+typedef struct examined {
+    char verdict[40], advice[40], why[1024];
+    double promised, achieved; /* 0: nothing was promised */
+} examined;
+
+static outcome judge_report(const truth *t, const stk_job *job, const stk_report *r, examined *e)
+{
+    stk_advice a = {0};
+    const char *verdict = stk_report_verdict(r), *evidence = stk_report_evidence(r);
+    bool first = stk_report_advice(r, 0, &a);
+    snprintf(e->verdict, sizeof e->verdict, "%s", verdict);
+    snprintf(e->advice, sizeof e->advice, "%s", first ? a.text : "-");
+    snprintf(e->why, sizeof e->why, "verdict \"%s\", evidence \"%s\", first advice \"%s\"", verdict,
+             evidence, e->advice);
+    if (!strcmp(verdict, "too noisy")) return TOO_NOISY;
+    if (!one_of(verdict, t->verdicts) || (t->evidence && !strstr(evidence, t->evidence)))
+        return WRONG;
+    if (t->healthy) return first && !a.changes_mathematics ? WRONG : RIGHT;
+    if (t->first != ANY && (!first || a.knob != t->first)) return WRONG;
+    if (!first || a.gain.best <= 0) return RIGHT;
+    stk_gain got = follow(job, &a);
+    e->promised = a.gain.best;
+    e->achieved = got.best;
+    if (fabs(log(e->achieved / e->promised)) <= log(1.15)) return RIGHT;
+    size_t used = strlen(e->why);
+    snprintf(e->why + used, sizeof e->why - used,
+             ", promised %.2f (%.2f-%.2f), achieved %.2f (%.2f-%.2f)", a.gain.best, a.gain.low,
+             a.gain.high, got.best, got.low, got.high);
+    bool sure = a.gain.high / a.gain.low < 1.15 && got.high / got.low < 1.15;
+    return sure ? MISSED : TOO_NOISY;
+}
+
+static outcome judge(const truth *t, examined *e)
 {
     stk_error err;
-    planted job;
+    planted made = {0};
+    real trained = {.file = -1};
     stk_report *r = NULL;
-    stk_doctor_options o = quick();
-    stk_advice a = {0};
-    why[0] = '\0';
-    if (!CHECK_OK(planted_job(&t->plant, &job, &err))) return WRONG;
+    stk_doctor_options o = doctor_options();
     outcome result = WRONG;
-    if (CHECK_OK(stk_doctor_run(&job.job, &o, &r, &err))) {
-        keep_report(r, t->plant.name);
-        const char *verdict = stk_report_verdict(r), *evidence = stk_report_evidence(r);
-        bool first = stk_report_advice(r, 0, &a), sure = false;
-        bool promised = first && a.gain.best > 0 && !t->healthy;
-        snprintf(why, size, "verdict \"%s\", evidence \"%s\", first advice \"%s\"", verdict,
-                 evidence, first ? a.text : "none");
-        if (!strcmp(verdict, "too noisy"))
-            result = TOO_NOISY;
-        else if (!one_of(verdict, t->verdicts) || (t->evidence && !strstr(evidence, t->evidence)))
-            result = WRONG;
-        else if (t->healthy && first && !a.changes_mathematics)
-            result = WRONG;
-        else if (t->first != ANY && (!first || a.knob != t->first))
-            result = WRONG;
-        else if (promised && !promise_holds(&job, &a, &sure))
-            result = sure ? WRONG : TOO_NOISY;
-        else
-            result = RIGHT;
+    *e = (examined){.verdict = "none"};
+    bool ready = CHECK_OK(t->real.name ? real_job(&t->real, &trained, &err)
+                                       : planted_job(&t->plant, &made, &err));
+    const stk_job *job = t->real.name ? &trained.job : &made.job;
+    if (ready && CHECK_OK(stk_doctor_run(job, &o, &r, &err))) {
+        keep_report(r, name_of(t));
+        result = judge_report(t, job, r, e);
     }
     stk_report_release(r);
-    planted_release(&job);
+    if (t->real.name)
+        real_release(&trained);
+    else
+        planted_release(&made);
     return result;
 }
 
@@ -249,42 +340,83 @@ static bool by_sleeping(const plant *p)
     return slept >= 1 && p->spin_ms == 0 && p->net == NET_MLP && p->in == 64;
 }
 
-/* A wrong verdict counts when every try gives one: once may be another program's doing. STK_DOCTOR_ONLY=text picks
- * cases by name. */
+static double seconds_since(int64_t start) { return (double)(stk_now_ns() - start) * 1e-9; }
+
+static bool is_left_out(const truth *t)
+{
+    const char *only = getenv("STK_DOCTOR_ONLY");
+    long long first, last, number = t - truths + 1;
+    if (INSTRUMENTED && (t->real.name || !by_sleeping(&t->plant))) return true;
+    if (only && sscanf(only, "%lld-%lld", &first, &last) == 2)
+        return number < first || number > last;
+    return only && !strstr(name_of(t), only);
+}
+
+/* Strictly one waits until nobody else computes: that is what the machine is, not what the doctor is. */
+static void wait_for_quiet(void)
+{
+    enum { LOOKS = 200 };
+    for (int i = 0; i < LOOKS; i++) {
+        stk_load from = stk_load_now();
+        planted_sleep(300);
+        stk_load to = stk_load_now();
+        if (stk_load_of_others(&from, &to) < 0.15 * stk_cpu_count()) return;
+    }
+}
+
+/* Tries until it is right; strictly a wrong verdict stands, and only "too noisy" is tried again. */
+static outcome try_case(const truth *t, int tries, examined *e, int *tried)
+{
+    outcome result = TOO_NOISY;
+    for (*tried = 0; *tried < tries && result != RIGHT; ++*tried) {
+        if (is_strict() && (result == WRONG || result == MISSED)) break;
+        if (is_strict()) wait_for_quiet();
+        result = judge(t, e);
+        if (result != RIGHT) printf("    %s: %s\n", OUTCOMES[result], e->why);
+    }
+    return result;
+}
+
+static void print_row(const truth *t, outcome result, const examined *e, int tried, double seconds)
+{
+    char gains[40] = "       -        -       -";
+    if (e->promised > 0)
+        snprintf(gains, sizeof gains, "%8.2f %8.2f %7.2f", e->promised, e->achieved,
+                 e->achieved / e->promised);
+    printf("%-10s %2d %-29s %-25s %-26.26s %s %5d %5.1f\n", OUTCOMES[result], (int)(t - truths) + 1,
+           name_of(t), e->verdict, e->advice, gains, tried, seconds);
+    fflush(stdout);
+}
+
+static void examine_all(int round, int64_t begun)
+{
+    int counts[4] = {0}, runs = 0, promises = 0, kept = 0;
+    printf("%-10s %2s %-29s %-25s %-26s %8s %8s %7s %5s %5s\n", "", "", "case", "verdict",
+           "first advice", "promised", "achieved", "ratio", "tries", "s");
+    for (size_t i = 0; i < TRUTHS; i++) {
+        const truth *t = &truths[i];
+        examined e = {.verdict = "too noisy for too long"};
+        int tried = 0, tries = is_strict() ? 6 : seconds_since(begun) < PATIENCE[0] ? 2 : 1;
+        if (is_left_out(t)) continue;
+        if (!is_strict() && seconds_since(begun) > PATIENCE[1]) tries = 0;
+        int64_t start = stk_now_ns();
+        outcome result = try_case(t, tries, &e, &tried);
+        runs++;
+        counts[result]++;
+        promises += e.promised > 0 && result != WRONG;
+        kept += e.promised > 0 && fabs(log(e.achieved / e.promised)) <= log(1.15);
+        print_row(t, result, &e, tried, seconds_since(start));
+        bool borne = result == RIGHT || (!is_strict() && (result == TOO_NOISY || tried < 2));
+        CHECK_MSG(borne, "%s: %s", name_of(t), e.why);
+    }
+    printf("run %d: %d of %d right, gains within 15 %%: %d of %d; %d not judged because of noise\n",
+           round + 1, counts[RIGHT], runs, kept, promises, counts[TOO_NOISY]);
+}
+
 TEST(planted_faults_are_named_and_cured)
 {
-    int right = 0, open = 0, runs = 0;
-    double begun = (double)stk_now_ns() * 1e-9;
-    for (int round = 0; round < repeats(); round++)
-        for (size_t i = 0; i < TRUTHS; i++) {
-            const truth *t = &truths[i];
-            if (INSTRUMENTED && !by_sleeping(&t->plant)) continue;
-            if (getenv("STK_DOCTOR_ONLY") && !strstr(t->plant.name, getenv("STK_DOCTOR_ONLY")))
-                continue;
-            char why[1024] = "the machine was too noisy for too long";
-            int wrong = 0;
-            outcome result = TOO_NOISY;
-            double start = (double)stk_now_ns() * 1e-9;
-            bool patient = repeats() > 1 || start - begun < PATIENCE[0];
-            for (int attempt = 0; attempt < TRIES && result != RIGHT && wrong < TRIES; attempt++) {
-                if (attempt && !patient && !wrong) break;
-                if (repeats() == 1 && start - begun > PATIENCE[1]) break;
-                result = judge(t, why, sizeof why);
-                wrong += result == WRONG;
-                if (result != RIGHT) printf("    again: %s\n", why);
-            }
-            runs++;
-            right += result == RIGHT;
-            open += result == TOO_NOISY;
-            printf("%-10s %-28s %.1f s  %.100s\n",
-                   result == RIGHT   ? "right"
-                   : result == WRONG ? "WRONG"
-                                     : "not judged",
-                   t->plant.name, (double)stk_now_ns() * 1e-9 - start, why);
-            fflush(stdout);
-            CHECK_MSG(result != WRONG, "%s: %s", t->plant.name, why);
-        }
-    printf("%d of %d right, %d not judged because of noise\n", right, runs, open);
+    int64_t begun = stk_now_ns();
+    for (int round = 0; round < repeats(); round++) examine_all(round, begun);
 }
 
 /* ---- noise -------------------------------------------------------------------------------------------------- */
@@ -315,7 +447,7 @@ TEST(competing_processes_are_noise)
     for (int i = 0; i < hogs; i++) hog[i] = start_hog(i + 1);
     for (int attempt = 0; attempt < 3 && !told; attempt++) {
         stk_report *r = NULL;
-        stk_doctor_options o = quick();
+        stk_doctor_options o = doctor_options();
         if (!CHECK_OK(stk_doctor_run(&job.job, &o, &r, &err))) break;
         const char *verdict = stk_report_verdict(r);
         told = !strcmp(verdict, "too noisy");
@@ -372,7 +504,7 @@ TEST(weights_are_the_same_to_the_bit)
         train(&job, 10, NULL);
         if (doctor) {
             stk_report *r = NULL;
-            stk_doctor_options o = quick();
+            stk_doctor_options o = doctor_options();
             o.seconds = 1;
             CHECK_OK(stk_doctor_run(&job.job, &o, &r, &err));
             stk_report_release(r);

@@ -145,4 +145,25 @@ TEST(every_card_gives_a_sane_range)
     stk_text_free(text);
 }
 
+TEST(periods_are_found_and_not_invented)
+{
+    enum { N = 200 };
+    double v[N], e[N];
+    for (int period = 2; period <= 16; period *= 2) {
+        noise(e, N, 0.1);
+        for (int i = 0; i < N; i++) v[i] = (i % period == 1 ? 5 : 0.3) * exp(e[i]);
+        CHECK_EQ_I64(stk_period_of(v, N), period);
+    }
+    int invented = 0;
+    for (int run = 0; run < 200; run++) {
+        noise(e, N, 0.5); /* single steps scatter widely, nothing repeats */
+        for (int i = 0; i < N; i++) v[i] = exp(e[i]);
+        invented += stk_period_of(v, N) != 1;
+    }
+    CHECK_MSG(invented <= 2, "%d of 200 rows without a period have one", invented);
+    for (int i = 0; i < N; i++) v[i] = i < N / 2 ? 1 : 3; /* a change of level is no period */
+    CHECK_EQ_I64(stk_period_of(v, N), 1);
+    CHECK_EQ_I64(stk_period_of(v, 3), 1);
+}
+
 TEST_MAIN()
