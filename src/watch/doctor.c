@@ -273,7 +273,7 @@ static stk_status probe_knob(doctor *d, stk_knob k, stk_error *err)
 static stk_status probe_together(doctor *d, stk_error *err)
 {
     stk_job_settings s = stk_job_settings_defaults();
-    if (d->nadvice < 2) return STK_OK;
+    if (d->nadvice < 2 || stk_seconds_now() > d->p.deadline) return STK_OK;
     for (int32_t i = 0; i < d->nadvice; i++) s.value[d->advice[i].knob] = d->advice[i].value;
     return probe(d, &s, stk_care_for_causes(&d->p), &d->r->together, err);
 }
@@ -313,6 +313,7 @@ static stk_status probe_batches(doctor *d, stk_error *err)
 {
     int64_t batch = d->base.batch, most = d->job->knob[STK_KNOB_BATCH].most;
     if (!d->job->knob[STK_KNOB_BATCH].offered) return STK_OK;
+    if (d->nadvice && stk_seconds_now() > d->p.deadline) return STK_OK;
     d->r->curve = stk_arena_array(&d->r->arena, MOST_CURVE, sizeof *d->r->curve);
     if (!d->r->curve) return stk_fail_memory(err, "a curve", 0);
     d->r->batch_limit = memory_limit(d);

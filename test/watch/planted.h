@@ -62,11 +62,19 @@ typedef struct planted_lane {
     int64_t read_ns, map_ns, shuffle_ns, made; /* atomics */
 } planted_lane;
 
+/* Under a sanitizer arithmetic costs what it never costs else: only faults made of sleep are true there. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { INSTRUMENTED = 1 };
+#else
+enum { INSTRUMENTED = 0 };
+#endif
+
 /* ---- time ------------------------------------------------------------------------------------------------- */
 
 static inline void planted_sleep(double ms)
 {
     if (ms <= 0) return;
+    if (INSTRUMENTED) ms *= 3; /* as the rest */
     struct timespec t = {(time_t)(ms / 1e3), (long)((ms - 1e3 * (double)(time_t)(ms / 1e3)) * 1e6)};
     nanosleep(&t, NULL);
 }

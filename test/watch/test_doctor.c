@@ -30,20 +30,20 @@ typedef struct truth {
 #define REAL_SMALL .batch = 128, .in = 64, .hidden = 64, .rows = 2048
 
 static const truth truths[] = {
-    {.plant = {"slow map by sleeping", SMALL, .map_ms = 2, .map_name = "map augment"},
+    {.plant = {"slow map by sleeping", SMALL, .map_ms = 0.8, .map_name = "map augment"},
      .verdicts = "input-bound",
      .evidence = "map augment",
      .first = STK_KNOB_WORKERS},
-    {.plant = {"slow map on the processor", SMALL, .spin_ms = 2, .map_name = "map parse"},
+    {.plant = {"slow map on the processor", SMALL, .spin_ms = 0.8, .map_name = "map parse"},
      .verdicts = "input-bound",
      .evidence = "map parse",
      .first = ANY},
-    {.plant = {"throttled disk", SMALL, .read_ms = 2, .read_name = "read train.tfrecord",
+    {.plant = {"throttled disk", SMALL, .read_ms = 0.8, .read_name = "read train.tfrecord",
                .prefetch = 2, .workers = 1, .data_mib = 64},
      .verdicts = "storage-bound",
      .evidence = "read train.tfrecord",
      .first = ANY},
-    {.plant = {"single-threaded decoding", SMALL, .map_ms = 1.5, .spin_ms = 0.2,
+    {.plant = {"single-threaded decoding", SMALL, .map_ms = 0.6, .spin_ms = 0.1,
                .map_name = "decode jpeg", .prefetch = 2, .workers = 1},
      .verdicts = "input-bound",
      .evidence = "decode jpeg",
@@ -60,19 +60,19 @@ static const truth truths[] = {
      .verdicts = "overhead-bound",
      .evidence = "tiny ops",
      .first = ANY},
-    {.plant = {"metrics read every step", SMALL, .metrics_ms = 1, .read_every = 1},
+    {.plant = {"metrics read every step", SMALL, .metrics_ms = 0.4, .read_every = 1},
      .verdicts = "sync-bound",
      .evidence = "results",
      .first = STK_KNOB_READ_EVERY},
-    {.plant = {"callback that sleeps", SMALL, .callback_ms = 2, .callback_every = 1},
+    {.plant = {"callback that sleeps", SMALL, .callback_ms = 0.6, .callback_every = 1},
      .verdicts = "callback-bound",
      .evidence = "callbacks",
      .first = STK_KNOB_CALLBACK_EVERY},
-    {.plant = {"logging every other step", SMALL, .callback_ms = 3, .callback_every = 2},
+    {.plant = {"logging every other step", SMALL, .callback_ms = 1.2, .callback_every = 2},
      .verdicts = "callback-bound",
      .evidence = "callbacks",
      .first = STK_KNOB_CALLBACK_EVERY},
-    {.plant = {"host function in the step", SMALL, .host_ms = 1.5},
+    {.plant = {"host function in the step", SMALL, .host_ms = 0.5},
      .verdicts = "host-function-bound",
      .evidence = "host functions",
      .first = STK_KNOB_FREE_HOST},
@@ -89,12 +89,12 @@ static const truth truths[] = {
      .verdicts = "warm-up-counted",
      .evidence = "warm-up",
      .first = ANY},
-    {.plant = {"cache too small", SMALL, .read_ms = 2, .read_name = "read shard", .data_mib = 64,
+    {.plant = {"cache too small", SMALL, .read_ms = 0.8, .read_name = "read shard", .data_mib = 64,
                .cache_mib = 16, .fixed_input = true},
      .verdicts = "storage-bound",
      .evidence = "read shard",
      .first = STK_KNOB_CACHE},
-    {.plant = {"shuffle that refills", SMALL, .shuffle_every = 4, .shuffle_ms = 5, .prefetch = 1},
+    {.plant = {"shuffle that refills", SMALL, .shuffle_every = 4, .shuffle_ms = 2.5, .prefetch = 1},
      .verdicts = "input-bound",
      .evidence = "shuffle",
      .first = ANY},
@@ -108,7 +108,7 @@ static const truth truths[] = {
      .verdicts = "fallback-bound",
      .evidence = "matmul",
      .first = STK_KNOB_ELECTED},
-    {.plant = {"slow disk behind prefetch", SMALL, .read_ms = 3, .read_name = "read nfs",
+    {.plant = {"slow disk behind prefetch", SMALL, .read_ms = 1.2, .read_name = "read nfs",
                .prefetch = 4, .workers = 2},
      .verdicts = "storage-bound",
      .evidence = "read nfs",
@@ -129,7 +129,7 @@ static const truth truths[] = {
      .verdicts = FINE,
      .first = ANY,
      .healthy = true},
-    {.real = {"trainer: slow map", REAL_BATCHES, REAL_SMALL, .map_ms = 2},
+    {.real = {"trainer: slow map", REAL_BATCHES, REAL_SMALL, .map_ms = 0.8},
      .verdicts = "input-bound",
      .evidence = "augment",
      .first = ANY},
@@ -137,7 +137,7 @@ static const truth truths[] = {
      .verdicts = "input-bound",
      .evidence = "augment",
      .first = STK_KNOB_PREFETCH},
-    {.real = {"trainer: throttled file", REAL_FILE, REAL_SMALL, .read_ms = 2},
+    {.real = {"trainer: throttled file", REAL_FILE, REAL_SMALL, .read_ms = 0.8},
      .verdicts = "storage-bound",
      .evidence = "train.bin",
      .first = ANY},
@@ -145,11 +145,11 @@ static const truth truths[] = {
      .verdicts = "input-bound|storage-bound",
      .evidence = "bursts",
      .first = STK_KNOB_PREFETCH},
-    {.real = {"trainer: callback that sleeps", REAL_ARRAYS, REAL_SMALL, .callback_ms = 2},
+    {.real = {"trainer: callback that sleeps", REAL_ARRAYS, REAL_SMALL, .callback_ms = 0.8},
      .verdicts = "callback-bound",
      .evidence = "callbacks",
      .first = ANY},
-    {.real = {"trainer: host function layer", REAL_ARRAYS, REAL_SMALL, .host_ms = 1.5},
+    {.real = {"trainer: host function layer", REAL_ARRAYS, REAL_SMALL, .host_ms = 0.6},
      .verdicts = "host-function-bound",
      .evidence = "host functions",
      .first = ANY},
@@ -183,8 +183,8 @@ static const double PATIENCE[2] = {40, 60};
 static stk_doctor_options doctor_options(void)
 {
     stk_doctor_options o = stk_doctor_options_defaults();
-    o.seconds = is_strict() ? 8 : 1.2;
-    o.slice_ms = is_strict() ? 10 : 5;
+    o.seconds = is_strict() ? 5 : 1.2;
+    o.slice_ms = is_strict() ? 8 : 5;
     o.rounds = 7;
     return o;
 }
@@ -226,11 +226,11 @@ static bool stretch_steps(const stk_job *job, void *lane, double wanted, int64_t
 /* Stretches with and without it in turns: a b b a a b b a ... */
 static stk_gain follow(const stk_job *job, const stk_advice *a)
 {
-    enum { MOST = 24 };
+    enum { MOST = 20 };
     stk_error err;
     stk_job_settings with[2] = {stk_job_settings_defaults(), a->settings};
     int pairs = is_strict() ? MOST : 8;
-    double wanted = is_strict() ? 0.04 : 0.02, ratio[MOST] = {0}, seconds[2] = {1, 1};
+    double wanted = is_strict() ? 0.03 : 0.015, ratio[MOST] = {0}, seconds[2] = {1, 1};
     void *lane[2] = {NULL, NULL};
     int64_t steps[2] = {1, 1}, batch = a->settings.value[STK_KNOB_BATCH];
     bool good = true;
@@ -328,16 +328,11 @@ static int repeats(void)
     return text && atoi(text) > 0 ? atoi(text) : 1;
 }
 
-/* Under a sanitizer arithmetic costs what it never costs else: only faults made of sleep are true there. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { INSTRUMENTED = 1 };
-#else
-enum { INSTRUMENTED = 0 };
-#endif
+/* What is true under a sanitizer too. */
 static bool by_sleeping(const plant *p)
 {
     double slept = p->map_ms + p->read_ms + p->callback_ms + p->metrics_ms + p->host_ms;
-    return slept >= 1 && p->spin_ms == 0 && p->net == NET_MLP && p->in == 64;
+    return slept >= 0.4 && p->spin_ms == 0 && p->net == NET_MLP && p->in == 64;
 }
 
 static double seconds_since(int64_t start) { return (double)(stk_now_ns() - start) * 1e-9; }
