@@ -40,7 +40,7 @@ static void work(void *context, stk_job *job)
         if (job->status != STK_OK) return;
         for (int32_t i = 0; i < width; i++) bytes += stk_tensor_bytes(parts[i]);
     }
-    if (p->count) __atomic_store_n(&it->stage->element_bytes, bytes / p->count, __ATOMIC_RELAXED);
+    if (p->count) stk_stage_saw(it->stage, bytes / p->count);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 

@@ -1,9 +1,16 @@
 /* Lists of elements, and schemas put together. */
 #include "data/hold.h"
 
+#include "data/run.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int64_t bytes_of(const stk_hold *h, int64_t elements, stk_tensor *const *parts)
+{
+    return h->stage ? stk_parts_bytes(elements * h->width, parts) + 64 * elements : 0;
+}
 
 stk_status stk_hold_add(stk_hold *h, stk_tensor **parts, stk_error *err)
 {
@@ -16,6 +23,9 @@ stk_status stk_hold_add(stk_hold *h, stk_tensor **parts, stk_error *err)
         h->parts = grown;
         h->capacity = larger;
     }
+    if (h->stage)
+        STK_TRY(
+            stk_run_take_ram(h->stage->run, h->stage->ds->kind->name, bytes_of(h, 1, parts), err));
     memcpy(h->parts + h->count * h->width, parts, (size_t)h->width * sizeof *parts);
     memset(parts, 0, (size_t)h->width * sizeof *parts);
     h->count++;
@@ -26,17 +36,14 @@ void stk_hold_drop(stk_hold *h, int64_t first)
 {
     if (first > h->count) first = h->count;
     if (first <= 0) return;
+    if (h->stage) stk_run_give_ram(h->stage->run, bytes_of(h, first, h->parts));
     stk_parts_release(first * h->width, h->parts);
     h->count -= first;
     memmove(h->parts, h->parts + first * h->width,
             (size_t)(h->count * h->width) * sizeof *h->parts);
 }
 
-void stk_hold_clear(stk_hold *h)
-{
-    stk_parts_release(h->count * h->width, h->parts);
-    h->count = 0;
-}
+void stk_hold_clear(stk_hold *h) { stk_hold_drop(h, h->count); }
 
 void stk_hold_release(stk_hold *h)
 {

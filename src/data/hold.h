@@ -8,6 +8,7 @@ typedef struct stk_hold { /* zero, and width set, to begin with */
     int32_t width;        /* parts of an element */
     int64_t count, capacity;
     stk_tensor **parts; /* count * width */
+    stk_stage *stage;   /* whose budget counts what is held; NULL: nobody's */
 } stk_hold;
 
 /* Moves the element's handles in; the parts are NULL afterwards. On failure they stay with the caller. */

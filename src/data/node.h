@@ -53,6 +53,7 @@ typedef struct stk_node_kind {
     stk_status (*slice)(stk_stage *stage, uint64_t epoch, int64_t first, int64_t n,
                         stk_tensor **parts, stk_error *err);
     const stk_walk *walk; /* may be NULL when ds->random always holds */
+    stk_status (*begin)(stk_stage *stage, stk_error *err); /* optional: a stage of it was made */
 } stk_node_kind;
 
 struct stk_dataset {
@@ -113,8 +114,13 @@ struct stk_stage {
     int32_t nin;
     stk_stage **in;
     stk_counters count;
-    int64_t element_bytes; /* of the last one seen; atomic */
+    int64_t
+        element_bytes; /* of a large one: what the schema says, then the largest seen, slowly forgotten; atomic */
+    int64_t ram; /* taken of the budget until the stage goes; atomic */
+    bool queues; /* has elements in flight; set by the tuner, atomic */
 };
+void stk_stage_saw(stk_stage *stage,
+                   int64_t bytes); /* an element, with what its job held besides */
 
 /* The stages of a dataset in a running stream: of the root, or of what a flat_map has just been given. */
 stk_status stk_stage_new(stk_run *run, stk_dataset *ds, stk_stage **out, stk_error *err);

@@ -8,8 +8,11 @@
 #include "base/trace.h"
 #include "data/tune.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { IDLE, QUEUED, RUNNING, DONE };
 
@@ -31,6 +34,7 @@ struct stk_ring {
     int32_t refs; /* the owner, and one per entry in the queue of the crew */
     int64_t head, tail;
     int64_t early; /* taken before their turn */
+    bool sleeps;   /* the last job that was looked at did; atomic */
     int64_t mean_ticks, popped;
     stk_job *jobs[STK_RING_MOST];
 };
@@ -158,12 +162,29 @@ static int64_t cpu_ns(int64_t *sleeps)
            (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL;
 }
 
-/* Every 8th job is also timed by processor time: the difference is what it slept or waited. */
+/* Time this thread was ready and had no processor, 0 where the system does not say:
+ *
+ *     /proc/thread-self/schedstat: on a processor, ready (ns), turns */
+static int64_t ready_ns(void)
+{
+    char text[96];
+    int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    if (file >= 0) close(file);
+    text[size > 0 ? size : 0] = 0;
+    const char *space = strchr(text, ' ');
+    return space ? strtoll(space, NULL, 10) : 0;
+}
+
+/* Every 8th job is also timed by processor time: the difference is what it slept or waited, less the time it only waited
+ * for a processor. (Of jobs that sleep; asking costs some microseconds.) */
 static void run_claimed(stk_job *job)
 {
     stk_ring *ring = job->ring;
     stk_counters *c = &ring->stage->count;
     bool sample = job->number % 8 == 0;
+    bool sleeps = sample && __atomic_load_n(&ring->sleeps, __ATOMIC_RELAXED);
+    int64_t ready = sleeps ? ready_ns() : 0;
     int64_t before = 0, after = 0, cpu = sample ? cpu_ns(&before) : 0;
     int64_t wall = sample ? stk_now_ns() : 0;
     uint64_t trace = stk_trace_start(), start = stk_ticks();
@@ -173,6 +194,8 @@ static void run_claimed(stk_job *job)
     if (sample) {
         cpu = cpu_ns(&after) - cpu;
         wall = stk_now_ns() - wall;
+        if (sleeps) wall -= stk_min_i64(ready_ns() - ready, wall - cpu);
+        __atomic_store_n(&ring->sleeps, after != before && cpu < wall, __ATOMIC_RELAXED);
         __atomic_add_fetch(&c->working_cpu, after == before ? wall : cpu, __ATOMIC_RELAXED);
         __atomic_add_fetch(&c->working_sampled, wall, __ATOMIC_RELAXED);
     }

@@ -17,6 +17,7 @@ struct stk_run {
     stk_workers *crew; /* NULL until the first job wants it */
     pthread_mutex_t lock;
     int64_t ram_used, ram_peak; /* atomic */
+    int32_t queues; /* stages with elements in flight, which share what is left; atomic */
     stk_stage *root;
     struct stk_tuner *tuner;
     stk_tick_scale clock; /* [0]: when it began */

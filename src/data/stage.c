@@ -6,6 +6,23 @@
 
 #include <string.h>
 
+static int64_t announced_bytes(const stk_schema *schema)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < schema->n; i++) {
+        int64_t field = stk_field_bytes(&schema->fields[i]);
+        if (field < 0 || __builtin_add_overflow(bytes, field, &bytes)) return 0;
+    }
+    return bytes;
+}
+
+void stk_stage_saw(stk_stage *stage, int64_t bytes)
+{
+    int64_t before = __atomic_load_n(&stage->element_bytes, __ATOMIC_RELAXED);
+    int64_t still = stk_max_i64(1, before - before / 16); /* 0 means not known yet */
+    __atomic_store_n(&stage->element_bytes, bytes > still ? bytes : still, __ATOMIC_RELAXED);
+}
+
 stk_status stk_stage_new(stk_run *run, stk_dataset *ds, stk_stage **out, stk_error *err)
 {
     *out = NULL;
@@ -15,20 +32,27 @@ stk_status stk_stage_new(stk_run *run, stk_dataset *ds, stk_stage **out, stk_err
     stage->ds = stk_dataset_retain(ds);
     stage->run = run;
     stage->in = (stk_stage **)(stage + 1);
+    stage->element_bytes = announced_bytes(ds->schema);
     for (; stage->nin < ds->ninputs; stage->nin++) {
         stk_status status = stk_stage_new(run, ds->inputs[stage->nin], &stage->in[stage->nin], err);
         if (status == STK_OK) continue;
         stk_stage_release(stage);
         return status;
     }
-    *out = stage;
-    return STK_OK;
+    stk_status status = ds->kind->begin ? ds->kind->begin(stage, err) : STK_OK;
+    if (status == STK_OK)
+        *out = stage;
+    else
+        stk_stage_release(stage);
+    return status;
 }
 
 void stk_stage_release(stk_stage *stage)
 {
     if (!stage) return;
     for (int32_t i = 0; i < stage->nin; i++) stk_stage_release(stage->in[i]);
+    stk_run_give_ram(stage->run, stage->ram);
+    if (stage->queues) __atomic_sub_fetch(&stage->run->queues, 1, __ATOMIC_RELAXED);
     stk_dataset_release(stage->ds);
     stk_free(stage);
 }

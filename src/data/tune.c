@@ -1,5 +1,5 @@
 /* The tuner. Its model: a job that is on a processor for a share s of its time leaves room for 1/s others, so `cpus` are
- * kept busy by cpus / s workers. s is measured on every 8th job of each stage; jobs that never slept count as s = 1, so a
+ * kept busy by cpus / s workers, and some more since waits do not come evenly. s is measured on every 8th job of each stage; jobs that never slept count as s = 1, so a
  * crowded machine does not look like waiting. More workers come only when the consumer waits; they at most double
  * at a time and never exceed what the RAM budget holds. The choice is kept in the user's cache, by plan.
  *
@@ -109,8 +109,20 @@ int32_t stk_tuner_threads(const stk_tuner *t)
     return __atomic_load_n(&t->threads, __ATOMIC_RELAXED);
 }
 
+int64_t stk_tuner_share(stk_stage *stage)
+{
+    stk_run *run = stage->run;
+    bool before = __atomic_load_n(&stage->queues, __ATOMIC_RELAXED) ||
+                  __atomic_exchange_n(&stage->queues, true, __ATOMIC_RELAXED);
+    if (!before) __atomic_add_fetch(&run->queues, 1, __ATOMIC_RELAXED);
+    int64_t left = run->options.ram_budget - __atomic_load_n(&run->ram_used, __ATOMIC_RELAXED);
+    /* A third: batches in the consumer's hands, what workers need on the way and what the allocator keeps come on top. */
+    return stk_max_i64(0, left) / 3 / __atomic_load_n(&run->queues, __ATOMIC_RELAXED);
+}
+
 int64_t stk_tuner_in_flight(stk_stage *stage, int64_t elements)
 {
+    enum { UNTIL_KNOWN = 2 };
     stk_run *run = stage->run;
     if (!stk_run_has_workers(run)) return 1;
     int64_t most = stk_tuner_threads(run->tuner), ahead = stage->ds->ahead;
@@ -119,8 +131,8 @@ int64_t stk_tuner_in_flight(stk_stage *stage, int64_t elements)
             : ahead > 0           ? stk_ceil_div(ahead, elements)
                                   : 1;
     int64_t bytes = __atomic_load_n(&stage->element_bytes, __ATOMIC_RELAXED) * elements;
-    /* Half of the budget: a batch in the consumer's hands and one in each worker's come on top. */
-    if (bytes > 0) most = stk_min_i64(most, run->options.ram_budget / 2 / bytes);
+    int64_t share = stk_tuner_share(stage);
+    most = stk_min_i64(most, bytes > 0 ? share / bytes : UNTIL_KNOWN);
     most = stk_max_i64(1, stk_min_i64(most, STK_RING_MOST - 1));
     __atomic_store_n(&stage->count.capacity, most * elements, __ATOMIC_RELAXED);
     return most;
@@ -147,10 +159,14 @@ static int32_t wanted(const stk_tuner *t, const sums *s, int64_t cpu, int64_t sa
 {
     double share = sampled > 0 ? (double)cpu / (double)sampled : 1;
     if (share < 0.01) share = 0.01;
+    /* Those that wait do so at random, all at once at times; so more than would do on average. */
+    double spare = share > 0.75 ? 1 : 1.6;
     if (share > 0.75) share = 1;
-    double want = (double)t->run->cpus / share;
+    double want = (double)t->run->cpus / share * spare;
     int32_t now = t->threads, goal = (int32_t)(want < MOST_THREADS ? want + 0.5 : MOST_THREADS);
-    int64_t fit = s->bytes > 0 ? t->run->options.ram_budget / 4 / s->bytes : MOST_THREADS;
+    int64_t left =
+        t->run->options.ram_budget - __atomic_load_n(&t->run->ram_used, __ATOMIC_RELAXED);
+    int64_t fit = s->bytes > 0 ? stk_max_i64(0, left) / 6 / s->bytes : MOST_THREADS;
     if (goal > fit) goal = (int32_t)stk_max_i64(1, fit);
     if (goal > now && share_waited < 0.02) return now; /* nobody waits: enough */
     if (goal > 2 * now) goal = 2 * now;

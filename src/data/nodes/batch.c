@@ -1,6 +1,7 @@
 /* batch - elements stacked along a new first axis. By number: neighbours of a memory source are a view, anything else
  * is written straight into the rows of a reused batch. In order: a parallel map below is taken over, so that workers
  * map a batch's elements into its rows; other inputs are read and stacked. */
+#include "data/hold.h"
 #include "data/map.h"
 #include "data/marks.h"
 #include "data/ring.h"
@@ -116,6 +117,7 @@ static void work(void *context, stk_job *job)
     batching *own = it->own;
     load *l = (load *)job->data;
     int32_t width = source_of(own)->ds->schema->n, wide = it->stage->ds->schema->n;
+    int64_t held = stk_parts_bytes(l->count * width, l->in);
     if (!l->failed && !own->map)
         job->status =
             stk_stack(it->stage->run, "batch", width, l->count, l->in, l->out, &job->error);
@@ -127,7 +129,7 @@ static void work(void *context, stk_job *job)
     int64_t bytes = 0;
     for (int32_t i = 0; i < wide && job->status == STK_OK; i++)
         bytes += stk_tensor_bytes(l->out[i]);
-    __atomic_store_n(&it->stage->element_bytes, bytes, __ATOMIC_RELAXED);
+    stk_stage_saw(it->stage, bytes + held);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 

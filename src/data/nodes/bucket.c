@@ -47,7 +47,8 @@ static stk_status open(stk_iter *it, stk_error *err)
     own->held = stk_calloc((size_t)c->n, sizeof *own->held);
     own->parts = stk_parts_new(width);
     if (!own->held || !own->parts) return stk_fail_memory(err, "bucket_by_sequence_length", 64);
-    for (int32_t b = 0; b < c->n; b++) own->held[b].width = width;
+    for (int32_t b = 0; b < c->n; b++)
+        own->held[b] = (stk_hold){.width = width, .stage = it->stage};
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
 

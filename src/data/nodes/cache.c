@@ -47,18 +47,32 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
         snprintf(text, size, "in RAM");
 }
 
+/* The budget of each stream counts what the cache holds, from the beginning and as it grows. */
 static stk_status account(stk_stage *stage, stk_tensor *const *parts, stk_error *err)
 {
     cache *c = stage->ds->config;
     int64_t bytes = stk_parts_bytes(stage->ds->schema->n, parts) + 64;
-    int64_t total = __atomic_add_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
-    if (total <= stage->run->options.ram_budget) return STK_OK;
+    STK_TRY(stk_run_take_ram(stage->run, "cache", bytes, err));
+    __atomic_add_fetch(&stage->ram, bytes, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
+    return STK_OK;
+}
+
+static void give_back(stk_stage *stage, int64_t bytes)
+{
+    cache *c = stage->ds->config;
     __atomic_sub_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
-    return stk_fail(
-        err, STK_ERR_MEMORY,
-        "cache: it would hold %.1f MB, the budget of the stream is %.1f MB; cache in a file, "
-        "cache before decoding, or raise ram_budget",
-        (double)total / 1e6, (double)stage->run->options.ram_budget / 1e6);
+    __atomic_sub_fetch(&stage->ram, bytes, __ATOMIC_RELAXED);
+    stk_run_give_ram(stage->run, bytes);
+}
+
+static stk_status begin(stk_stage *stage, stk_error *err)
+{
+    const cache *c = stage->ds->config;
+    int64_t bytes = __atomic_load_n(&c->bytes, __ATOMIC_RELAXED);
+    STK_TRY(stk_run_take_ram(stage->run, "cache", bytes, err));
+    stage->ram = bytes;
+    return STK_OK;
 }
 
 /* ---- by number ------------------------------------------------------------------------------------- */
@@ -89,6 +103,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
     share(n, parts, kept);
     if (!__atomic_compare_exchange_n(&c->elements[index], &none, kept, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {
+        give_back(stage, stk_parts_bytes(n, kept) + 64);
         stk_parts_release(n, kept); /* somebody else was faster, with the same element */
         stk_free(kept);
     }
@@ -157,6 +172,7 @@ static stk_status keep(stk_iter *it, stk_tensor *const *parts, stk_error *err)
     STK_TRY(account(it->stage, parts, err));
     share(own->held.width, parts, own->parts);
     stk_status status = stk_hold_add(&own->held, own->parts, err);
+    if (status != STK_OK) give_back(it->stage, stk_parts_bytes(own->held.width, parts) + 64);
     stk_parts_release(own->held.width, own->parts);
     return status;
 }
@@ -187,7 +203,7 @@ static void stop_filling(stk_iter *it)
     own->fills = false;
     stk_snapshot_abandon(&own->writer);
     int64_t bytes = stk_parts_bytes(own->held.count * own->held.width, own->held.parts);
-    __atomic_sub_fetch(&c->bytes, bytes + own->held.count * 64, __ATOMIC_RELAXED);
+    give_back(it->stage, bytes + own->held.count * 64);
     stk_hold_clear(&own->held);
     pthread_mutex_lock(&c->lock);
     c->filling = false;
@@ -252,7 +268,7 @@ static void shut(stk_iter *it)
 static const stk_walk walk = {sizeof(walking), open, next, save, restore, shut};
 
 const stk_node_kind stk_node_cache = {
-    .name = "cache", .drop = drop, .describe = describe, .get = get, .walk = &walk};
+    .name = "cache", .drop = drop, .describe = describe, .get = get, .walk = &walk, .begin = begin};
 
 stk_dataset *stk_data_cache(stk_dataset *in, const char *path, stk_error *err)
 {

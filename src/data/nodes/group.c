@@ -47,7 +47,7 @@ static stk_status open(stk_iter *it, stk_error *err)
 {
     grouping *own = it->own;
     own->parts = stk_parts_new(width_of(it));
-    own->members.width = width_of(it);
+    own->members = (stk_hold){.width = width_of(it), .stage = it->stage};
     if (!own->parts) return stk_fail_memory(err, "group_by_window", 64);
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
@@ -62,7 +62,7 @@ static stk_status find_group(stk_iter *it, int64_t key, group **out, stk_error *
     if (!STK_GROW(own->groups, own->count, own->capacity))
         return stk_fail_memory(err, "group_by_window", 64);
     *out = &own->groups[own->count++];
-    **out = (group){.key = key, .held = {.width = width_of(it)}};
+    **out = (group){.key = key, .held = {.width = width_of(it), .stage = it->stage}};
     return STK_OK;
 }
 

@@ -88,9 +88,7 @@ static void work(void *context, stk_job *job)
         p->failed = p->status != STK_OK && !p->end;
         if (!p->failed && !p->end) p->count++;
     }
-    if (p->count)
-        __atomic_store_n(&l->owner->stage->element_bytes, stk_parts_bytes(width, p->parts),
-                         __ATOMIC_RELAXED);
+    if (p->count) stk_stage_saw(l->owner->stage, stk_parts_bytes(width, p->parts));
 }
 
 static stk_status lane_start(lane *l, stk_error *err)

@@ -3,6 +3,7 @@
 #include "data/map.h"
 
 #include "base/tensor.h"
+#include "data/hold.h"
 #include "data/marks.h"
 #include "data/ring.h"
 #include "data/tune.h"
@@ -165,12 +166,13 @@ static void work(void *context, stk_job *job)
     stk_iter *it = context;
     call *c = (call *)job->data;
     if (c->failed) return;
+    int32_t n = it->stage->in[0]->ds->schema->n;
+    int64_t bytes = 0, held = stk_parts_bytes(n, c->in);
     job->status = stk_map_apply(it->stage, it->epoch, job->number, c->in, c->out, &job->error);
-    stk_parts_release(it->stage->in[0]->ds->schema->n, c->in);
-    int64_t bytes = 0;
+    stk_parts_release(n, c->in);
     for (int32_t i = 0; i < it->stage->ds->schema->n && job->status == STK_OK; i++)
         bytes += stk_tensor_bytes(c->out[i]);
-    __atomic_store_n(&it->stage->element_bytes, bytes, __ATOMIC_RELAXED);
+    stk_stage_saw(it->stage, bytes + held);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 

@@ -7,6 +7,7 @@
 #include "base/trace.h"
 #include "data/marks.h"
 #include "data/run.h"
+#include "data/tune.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -127,8 +128,8 @@ static void grow(stk_iter *it)
     line *own = it->own;
     const prefetch *c = it->stage->ds->config;
     int64_t bytes = stk_max_i64(1, __atomic_load_n(&it->stage->element_bytes, __ATOMIC_RELAXED));
-    bool fits = own->capacity * 2 <= MOST &&
-                own->capacity * 2 * bytes <= it->stage->run->options.ram_budget / 4;
+    bool fits =
+        own->capacity * 2 <= MOST && own->capacity * 2 * bytes <= stk_tuner_share(it->stage);
     if (c->elements == STK_AUTOTUNE && own->was_full && fits) own->capacity *= 2;
     own->was_full = false;
     __atomic_store_n(&it->stage->count.capacity, own->capacity, __ATOMIC_RELAXED);
@@ -151,7 +152,7 @@ static void note_size(stk_iter *it, stk_tensor *const *parts)
 {
     int64_t bytes = 0;
     for (int32_t i = 0; i < it->stage->ds->schema->n; i++) bytes += stk_tensor_bytes(parts[i]);
-    __atomic_store_n(&it->stage->element_bytes, bytes, __ATOMIC_RELAXED);
+    stk_stage_saw(it->stage, bytes);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 

@@ -84,9 +84,9 @@ static bool idle(const stk_dataset *ds)
 static const stk_walk walk = {sizeof(stk_follow), open, next, stk_follow_save, stk_follow_restore,
                               stk_follow_close};
 
-const stk_node_kind stk_node_take = {"take", NULL, idle, describe, get, rows, slice, &walk};
-const stk_node_kind stk_node_skip = {"skip", NULL, idle, describe, get, rows, slice, &walk};
-const stk_node_kind stk_node_shard = {"shard", NULL, idle, describe, get, rows, slice, &walk};
+const stk_node_kind stk_node_take = {"take", NULL, idle, describe, get, rows, slice, &walk, NULL};
+const stk_node_kind stk_node_skip = {"skip", NULL, idle, describe, get, rows, slice, &walk, NULL};
+const stk_node_kind stk_node_shard = {"shard", NULL, idle, describe, get, rows, slice, &walk, NULL};
 
 static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, int64_t first, int64_t step,
                          int64_t count, stk_error *err)

@@ -89,7 +89,7 @@ typedef struct sliding {
 static stk_status open(stk_iter *it, stk_error *err)
 {
     sliding *own = it->own;
-    own->held.width = it->stage->ds->schema->n;
+    own->held = (stk_hold){.width = it->stage->ds->schema->n, .stage = it->stage};
     own->parts = stk_parts_new(own->held.width);
     if (!own->parts) return stk_fail_memory(err, "window", 64);
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
