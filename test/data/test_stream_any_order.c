@@ -46,14 +46,14 @@ typedef enum form { BY_NUMBER, IN_ORDER, BATCHED, INTERLEAVED, SHAPES } form;
 static stk_dataset *pipeline(form shape)
 {
     stk_interleave_options weave = {.cycle = 4, .block = 1, .parallel = STK_AUTOTUNE};
-    stk_dataset *ds = stk_data_range(0, COUNT, 1, NULL);
+    stk_dataset *ds = stk_data_range(0, shape == INTERLEAVED ? 10 : COUNT, 1, NULL);
     switch (shape) {
     case BY_NUMBER: return stk_data_map(ds, &waiting, NULL, NULL);
     case IN_ORDER: return stk_data_map(stk_data_filter(ds, &all, NULL), &waiting, NULL, NULL);
     case BATCHED:
         return stk_data_unbatch(
             stk_data_batch(stk_data_map(ds, &waiting, NULL, NULL), 2, false, NULL), NULL);
-    default: return stk_data_interleave(stk_data_range(0, 10, 1, NULL), &strided, &weave, NULL);
+    default: return stk_data_interleave(ds, &strided, &weave, NULL);
     }
 }
 
