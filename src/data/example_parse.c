@@ -173,20 +173,9 @@ static stk_status malformed(const void *record, const uint8_t *at, stk_error *er
 static bool locate_entry(const stk_example_parser *p, stk_wire entry, bool in_list,
                          stk_feature_place *places)
 {
-    stk_string name = {"", 0};
-    stk_wire message = {entry.end, entry.end};
-    while (entry.at < entry.end) {
-        uint32_t number, type;
-        stk_wire value;
-        if (!stk_wire_tag(&entry, &number, &type)) return false;
-        if (number > 2) {
-            if (!stk_wire_skip(&entry, type)) return false;
-            continue;
-        }
-        if (type != STK_WIRE_BYTES || !stk_wire_bytes(&entry, &value)) return false;
-        if (number == 1) name = (stk_string){(const char *)value.at, value.end - value.at};
-        if (number == 2) message = value;
-    }
+    stk_string name;
+    stk_wire message;
+    if (!stk_wire_entry(entry, &name, &message)) return false;
     int32_t index = find_feature(p, name, in_list);
     if (index >= 0) places[index].message = message;
     return true;

@@ -28,34 +28,26 @@ bool stk_value_list_open(stk_wire feature, stk_value_list *out)
 static int64_t read_strings(stk_wire w, stk_string *out, int64_t room, int64_t *bytes)
 {
     int64_t n = 0, sum = 0;
-    while (w.at < w.end) {
-        uint32_t number, type;
+    uint32_t number, type;
+    int more;
+    while ((more = stk_wire_next(&w, 1, &number, &type)) > 0) {
         stk_wire value;
-        if (!stk_wire_tag(&w, &number, &type)) return -1;
-        if (number != 1) {
-            if (!stk_wire_skip(&w, type)) return -1;
-            continue;
-        }
         if (type != STK_WIRE_BYTES || !stk_wire_bytes(&w, &value)) return -1;
         if (n < room) out[n] = (stk_string){(const char *)value.at, value.end - value.at};
         sum += value.end - value.at;
         n++;
     }
     if (bytes) *bytes = sum;
-    return n;
+    return more < 0 ? -1 : n;
 }
 
 static int64_t read_floats(stk_wire w, float *out, int64_t room)
 {
     int64_t n = 0;
-    while (w.at < w.end) {
-        uint32_t number, type;
+    uint32_t number, type;
+    int more;
+    while ((more = stk_wire_next(&w, 1, &number, &type)) > 0) {
         stk_wire value;
-        if (!stk_wire_tag(&w, &number, &type)) return -1;
-        if (number != 1) {
-            if (!stk_wire_skip(&w, type)) return -1;
-            continue;
-        }
         if (type == STK_WIRE_4 && w.end - w.at >= 4) {
             value = (stk_wire){w.at, w.at + 4};
             w.at += 4;
@@ -76,21 +68,17 @@ static int64_t read_floats(stk_wire w, float *out, int64_t room)
 #endif
         n += many;
     }
-    return n;
+    return more < 0 ? -1 : n;
 }
 
 static int64_t read_ints(stk_wire w, int64_t *out, int64_t room)
 {
     int64_t n = 0;
-    while (w.at < w.end) {
-        uint32_t number, type;
+    uint32_t number, type;
+    int more;
+    while ((more = stk_wire_next(&w, 1, &number, &type)) > 0) {
         uint64_t value;
         stk_wire packed;
-        if (!stk_wire_tag(&w, &number, &type)) return -1;
-        if (number != 1) {
-            if (!stk_wire_skip(&w, type)) return -1;
-            continue;
-        }
         if (type == STK_WIRE_VARINT) {
             if (!stk_wire_varint(&w, &value)) return -1;
             if (n < room) out[n] = (int64_t)value;
@@ -103,7 +91,7 @@ static int64_t read_ints(stk_wire w, int64_t *out, int64_t room)
             if (n < room) out[n] = (int64_t)value;
         }
     }
-    return n;
+    return more < 0 ? -1 : n;
 }
 
 int64_t stk_value_list_read(const stk_value_list *list, void *out, int64_t room)
@@ -132,26 +120,6 @@ static stk_status malformed(const void *record, const void *at, stk_error *err)
                     (long long)((const uint8_t *)at - (const uint8_t *)record));
 }
 
-/* The entry of a map: name and message. */
-static bool open_entry(stk_wire entry, stk_string *name, stk_wire *message)
-{
-    *name = (stk_string){"", 0};
-    *message = (stk_wire){entry.end, entry.end};
-    while (entry.at < entry.end) {
-        uint32_t number, type;
-        stk_wire value;
-        if (!stk_wire_tag(&entry, &number, &type)) return false;
-        if (number > 2) {
-            if (!stk_wire_skip(&entry, type)) return false;
-            continue;
-        }
-        if (type != STK_WIRE_BYTES || !stk_wire_bytes(&entry, &value)) return false;
-        if (number == 1) *name = (stk_string){(const char *)value.at, value.end - value.at};
-        if (number == 2) *message = value;
-    }
-    return true;
-}
-
 static bool see_feature(stk_wire feature, stk_feature_seen *seen)
 {
     stk_value_list list;
@@ -167,19 +135,15 @@ static bool see_feature(stk_wire feature, stk_feature_seen *seen)
 
 static bool see_list(stk_wire message, stk_feature_seen *seen)
 {
-    for (seen->list = 0; message.at < message.end;) {
-        uint32_t number, type;
+    uint32_t number, type;
+    int more;
+    for (seen->list = 0; (more = stk_wire_next(&message, 1, &number, &type)) > 0;) {
         stk_wire feature;
-        if (!stk_wire_tag(&message, &number, &type)) return false;
-        if (number != 1) {
-            if (!stk_wire_skip(&message, type)) return false;
-            continue;
-        }
         if (type != STK_WIRE_BYTES || !stk_wire_bytes(&message, &feature)) return false;
         if (!see_feature(feature, seen)) return false;
         seen->list++;
     }
-    return true;
+    return more == 0;
 }
 
 static stk_status visit_map(const void *record, stk_wire map, bool lists, stk_feature_visit visit,
@@ -196,7 +160,7 @@ static stk_status visit_map(const void *record, stk_wire map, bool lists, stk_fe
         }
         stk_feature_seen seen = {.dtype = STK_DTYPE_COUNT, .list = -1};
         if (type != STK_WIRE_BYTES || !stk_wire_bytes(&map, &entry) ||
-            !open_entry(entry, &seen.name, &message))
+            !stk_wire_entry(entry, &seen.name, &message))
             return malformed(record, begin, err);
         if (lists ? !see_list(message, &seen) : !see_feature(message, &seen))
             return malformed(record, begin, err);

@@ -148,6 +148,10 @@ stk_status stk_map_parse_example(int32_t count, const stk_feature *features, boo
 /* ---- one part of an element ---------------------------------------------------------------------- */
 
 typedef struct opener {
+    const char *name;
+    /* The string `in`, which says `text`, as something else. */
+    stk_status (*open)(const struct opener *o, stk_tensor *in, const stk_string *text,
+                       stk_tensor **out, stk_error *err);
     int32_t part, rank;
     stk_dtype dtype;
     int64_t shape[STK_MAX_RANK];
@@ -173,6 +177,25 @@ static stk_status replace_part(const char *who, const opener *o, const stk_schem
     return status;
 }
 
+/* Opens its part, passes on the others. */
+static stk_status opener_call(void *context, const stk_map_info *info, stk_tensor *const *in,
+                              stk_tensor **out, stk_error *err)
+{
+    const opener *o = context;
+    for (int32_t i = 0; i < info->inputs; i++) {
+        if (i != o->part) {
+            STK_TRY(pass(in[i], &out[i], err));
+            continue;
+        }
+        const stk_string *text = NULL;
+        stk_tensor *opened = NULL;
+        STK_TRY(the_string(o->name, in[i], &text, err));
+        STK_TRY(o->open(o, in[i], text, &opened, err));
+        out[i] = opened;
+    }
+    return STK_OK;
+}
+
 static stk_status opener_new(const char *name, int32_t part, stk_map_fn *fn, opener **out,
                              stk_error *err)
 {
@@ -180,7 +203,9 @@ static stk_status opener_new(const char *name, int32_t part, stk_map_fn *fn, ope
     *out = stk_calloc(1, sizeof **out);
     if (!*out) return stk_fail_memory(err, name, sizeof **out);
     (*out)->part = part;
-    *fn = (stk_map_fn){.name = name, .context = *out, .release = opener_release};
+    (*out)->name = name;
+    *fn =
+        (stk_map_fn){.name = name, .context = *out, .call = opener_call, .release = opener_release};
     return STK_OK;
 }
 
@@ -207,24 +232,13 @@ static stk_status raw_shape(const opener *o, int64_t bytes, int32_t *rank, int64
     return STK_OK;
 }
 
-static stk_status raw_call(void *context, const stk_map_info *info, stk_tensor *const *in,
+static stk_status raw_open(const opener *o, stk_tensor *in, const stk_string *text,
                            stk_tensor **out, stk_error *err)
 {
-    const opener *o = context;
-    for (int32_t i = 0; i < info->inputs; i++) {
-        if (i != o->part) {
-            STK_TRY(pass(in[i], &out[i], err));
-            continue;
-        }
-        const stk_string *text = NULL;
-        int32_t rank;
-        int64_t shape[STK_MAX_RANK];
-        STK_TRY(the_string("decode_raw", in[i], &text, err));
-        STK_TRY(raw_shape(o, text->size, &rank, shape, err));
-        out[i] = NULL;
-        STK_TRY(look_into(in[i], text->data, o->dtype, rank, shape, &out[i], err));
-    }
-    return STK_OK;
+    int32_t rank;
+    int64_t shape[STK_MAX_RANK];
+    STK_TRY(raw_shape(o, text->size, &rank, shape, err));
+    return look_into(in, text->data, o->dtype, rank, shape, out, err);
 }
 
 static stk_status raw_schema(void *context, const stk_schema *in, stk_schema **out, stk_error *err)
@@ -250,29 +264,18 @@ stk_status stk_map_decode_raw(int32_t part, stk_dtype dtype, int32_t rank, const
     o->dtype = dtype;
     o->rank = rank < 0 ? -1 : rank;
     for (int32_t i = 0; i < rank; i++) o->shape[i] = shape[i];
-    fn->call = raw_call;
+    o->open = raw_open;
     fn->schema = raw_schema;
     return STK_OK;
 }
 
 /* ---- decode_image -------------------------------------------------------------------------------- */
 
-static stk_status image_call(void *context, const stk_map_info *info, stk_tensor *const *in,
+static stk_status image_open(const opener *o, stk_tensor *in, const stk_string *text,
                              stk_tensor **out, stk_error *err)
 {
-    const opener *o = context;
-    for (int32_t i = 0; i < info->inputs; i++) {
-        if (i != o->part) {
-            STK_TRY(pass(in[i], &out[i], err));
-            continue;
-        }
-        const stk_string *text = NULL;
-        STK_TRY(the_string("decode_image", in[i], &text, err));
-        stk_tensor *image = NULL;
-        STK_TRY(stk_picture_decode(text->data, (size_t)text->size, &o->picture, &image, err));
-        out[i] = image;
-    }
-    return STK_OK;
+    (void)in;
+    return stk_picture_decode(text->data, (size_t)text->size, &o->picture, out, err);
 }
 
 static stk_status image_schema(void *context, const stk_schema *in, stk_schema **out,
@@ -294,7 +297,7 @@ stk_status stk_map_decode_image(int32_t part, const stk_picture_options *options
     opener *o = NULL;
     STK_TRY(opener_new("decode_image", part, fn, &o, err));
     o->picture = options ? *options : stk_picture_options_defaults();
-    fn->call = image_call;
+    o->open = image_open;
     fn->schema = image_schema;
     return STK_OK;
 }

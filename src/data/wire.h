@@ -73,6 +73,33 @@ static inline bool stk_wire_skip(stk_wire *w, uint32_t type)
     return true;
 }
 
+/* The next field with a number of at most `most`; others are passed over. 1: here it is, 0: there is no more, -1: malformed. */
+static inline int stk_wire_next(stk_wire *w, uint32_t most, uint32_t *number, uint32_t *type)
+{
+    while (w->at < w->end) {
+        if (!stk_wire_tag(w, number, type)) return -1;
+        if (*number <= most) return 1;
+        if (!stk_wire_skip(w, *type)) return -1;
+    }
+    return 0;
+}
+
+/* The entry of a map: name and message. */
+static inline bool stk_wire_entry(stk_wire entry, stk_string *name, stk_wire *message)
+{
+    uint32_t number, type;
+    int more;
+    *name = (stk_string){"", 0};
+    *message = (stk_wire){entry.end, entry.end};
+    while ((more = stk_wire_next(&entry, 2, &number, &type)) > 0) {
+        stk_wire value;
+        if (type != STK_WIRE_BYTES || !stk_wire_bytes(&entry, &value)) return false;
+        if (number == 1) *name = (stk_string){(const char *)value.at, value.end - value.at};
+        if (number == 2) *message = value;
+    }
+    return more == 0;
+}
+
 static inline size_t stk_wire_varint_size(uint64_t value)
 {
     return (size_t)(64 - __builtin_clzll(value | 1) + 6) / 7;

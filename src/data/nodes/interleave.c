@@ -266,6 +266,20 @@ static lane *ready_lane(stk_iter *it)
     }
 }
 
+/* The lane's next element, and on to the next lane behind its block; *over: it had none, and is closed. */
+static stk_status take_from(stk_iter *it, lane *l, stk_tensor **parts, bool *over, stk_error *err)
+{
+    weaving *own = it->own;
+    const interleave *c = it->stage->ds->config;
+    stk_status status = lane_next(l, parts, over, err);
+    if (*over) {
+        lane_close(l);
+        own->open--;
+    }
+    if (*over || ++own->in_block == c->block) advance(it);
+    return status;
+}
+
 /* Any order: no lane waits for a slower one. */
 static stk_status next_ready(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
@@ -279,35 +293,22 @@ static stk_status next_ready(stk_iter *it, stk_tensor **parts, bool *end, stk_er
         *end = !l;
         if (*end) return STK_OK;
         bool over = false;
-        stk_status status = lane_next(l, parts, &over, err);
-        if (!over) {
-            if (++own->in_block == c->block) advance(it);
-            return status;
-        }
-        lane_close(l);
-        own->open--;
-        own->in_block = 0;
+        stk_status status = take_from(it, l, parts, &over, err);
+        if (!over) return status;
     }
 }
 
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
     weaving *own = it->own;
-    const interleave *c = it->stage->ds->config;
     if (own->bell) return next_ready(it, parts, end, err);
     if (!own->began) STK_TRY(begin(it, err));
     while (!own->input_ended || own->open > 0) {
         lane *l = &own->lanes[own->current];
         if (l->owner) {
             bool over = false;
-            stk_status status = lane_next(l, parts, &over, err);
-            if (!over) {
-                if (++own->in_block == c->block) advance(it);
-                return status;
-            }
-            lane_close(l);
-            own->open--;
-            advance(it);
+            stk_status status = take_from(it, l, parts, &over, err);
+            if (!over) return status;
         } else if (!own->input_ended) {
             STK_TRY(open_next(it, l, err));
         } else {
