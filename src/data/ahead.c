@@ -147,9 +147,10 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
         while (stk_ring_has_room(own->ring, room) && left(it) > 0) STK_TRY(start_job(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        own->job = own->any_order ? stk_ring_any(own->ring) : stk_ring_oldest(own->ring);
+        stk_job *job = own->any_order ? stk_ring_any(own->ring) : stk_ring_oldest(own->ring);
+        own->job = job;
         own->at = 0;
-        if (((piece *)own->job->data)->count == 0) next_job(it);
+        if (((piece *)job->data)->count == 0) next_job(it);
     }
     piece *p = (piece *)own->job->data;
     if (own->at == p->made) return hand_failure(it, err);

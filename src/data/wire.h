@@ -11,6 +11,8 @@
 #ifndef STK_DATA_WIRE_H
 #define STK_DATA_WIRE_H
 
+#include "stoker/tensor.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
