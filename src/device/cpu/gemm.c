@@ -15,7 +15,8 @@ bool stk_gemm_by_columns(const stk_gemm *g)
 {
     enum { SMALL_B = 64 * 1024 }; /* elements: stays in L2 beside a part of a and c */
     if (g->n < 2 * COLUMNS || g->n < 4 * g->m) return false;
-    return g->m * g->batch < 4 || (g->batch == 1 && g->k * g->n > SMALL_B);
+    /* A transposed b is packed: by columns each part packs its own. */
+    return g->m * g->batch < 4 || (g->batch == 1 && (g->tb || g->k * g->n > SMALL_B));
 }
 
 static int64_t units_of_one(const stk_gemm *g, stk_gemm_cut cut)
