@@ -40,6 +40,7 @@ static stk_status look(doctor *d, stk_error *err)
     o.title = d->job->name;
     o.batch = d->job->batch;
     o.plan_steps = d->job->plan_steps;
+    o.records = 1 << 18; /* the first steps must not be forgotten: they tell the warm-up */
     STK_TRY(stk_watch_start(&o, &watch, err));
     double start = stk_seconds_now(), least = fmin(0.4, d->p.options.seconds / 12),
            most = d->p.options.seconds / 6;
@@ -48,7 +49,7 @@ static stk_status look(doctor *d, stk_error *err)
     int64_t steps = 0, chunk = 8;
     while (status == STK_OK) {
         double took = stk_seconds_now() - start;
-        bool enough = (took >= least && steps >= 24) || took >= most || steps >= 20000;
+        bool enough = (took >= least && steps >= 24) || took >= most || steps >= 4000;
         if (enough && steps > 0) break; /* opening alone may take long */
         status = d->job->run(d->job->context, d->base.lane, chunk, err);
         steps += chunk;

@@ -21,6 +21,7 @@ typedef struct plant {
     const char *name;
     plant_net net;
     int64_t batch, in, hidden;
+    int32_t threads;  /* of its programs; 0: all */
     bool fixed_batch; /* the doctor may not change it */
     bool reference;   /* slow kernels, until somebody elects */
     bool doubles;     /* batches come as float64 and are converted at each feed */
@@ -217,6 +218,7 @@ static inline stk_status planted_build(planted_lane *l, stk_store *store, stk_pr
     stk_g_output(g, "loss", loss);
     stk_program_options o = stk_program_options_defaults();
     o.store = store;
+    o.threads = p->threads;
     o.ref = p->reference && l->s.value[STK_KNOB_ELECTED] != 1;
     stk_status status = stk_program_new(g, &o, out, err);
     stk_graph_release(g);

@@ -22,8 +22,10 @@ typedef struct truth {
     real_plant real;      /* with a name: this one instead of plant */
 } truth;
 
-#define MLP        .net = NET_MLP, .batch = 256, .in = 128, .hidden = 256
-#define SMALL      .net = NET_MLP, .batch = 128, .in = 64, .hidden = 64
+#define MLP   .net = NET_MLP, .batch = 256, .in = 128, .hidden = 256
+#define SMALL .net = NET_MLP, .batch = 128, .in = 64, .hidden = 64
+/* One thread: two programs of the same graph may try threads differently, and the cure would be compared with that. */
+#define MEDIUM     .net = NET_MLP, .batch = 256, .in = 64, .hidden = 128, .threads = 1
 #define FINE       "compute-bound|memory-bound|the CPU is the right tool"
 #define ANY        STK_KNOB_COUNT
 #define REAL_MLP   .batch = 256, .in = 128, .hidden = 256, .rows = 2048
@@ -38,8 +40,8 @@ static const truth truths[] = {
      .verdicts = "input-bound",
      .evidence = "map parse",
      .first = ANY},
-    {.plant = {"throttled disk", SMALL, .read_ms = 0.8, .read_name = "read train.tfrecord",
-               .prefetch = 2, .workers = 1, .data_mib = 64},
+    {.plant = {"throttled disk", SMALL, .map_ms = 0.3, .read_ms = 0.8,
+               .read_name = "read train.tfrecord", .prefetch = 2, .workers = 1, .data_mib = 64},
      .verdicts = "storage-bound",
      .evidence = "read train.tfrecord",
      .first = ANY},
@@ -48,7 +50,7 @@ static const truth truths[] = {
      .verdicts = "input-bound",
      .evidence = "decode jpeg",
      .first = STK_KNOB_WORKERS},
-    {.plant = {"no prefetch", MLP, .map_ms = 1.0, .map_name = "map", .workers = 1},
+    {.plant = {"no prefetch", MEDIUM, .map_ms = 1.0, .map_name = "map", .workers = 1},
      .verdicts = "input-bound",
      .evidence = "map",
      .first = ANY},
@@ -60,19 +62,19 @@ static const truth truths[] = {
      .verdicts = "overhead-bound",
      .evidence = "tiny ops",
      .first = ANY},
-    {.plant = {"metrics read every step", SMALL, .metrics_ms = 0.4, .read_every = 1},
+    {.plant = {"metrics read every step", MEDIUM, .metrics_ms = 0.4, .read_every = 1},
      .verdicts = "sync-bound",
      .evidence = "results",
      .first = STK_KNOB_READ_EVERY},
-    {.plant = {"callback that sleeps", SMALL, .callback_ms = 0.6, .callback_every = 1},
+    {.plant = {"callback that sleeps", MEDIUM, .callback_ms = 0.6, .callback_every = 1},
      .verdicts = "callback-bound",
      .evidence = "callbacks",
      .first = STK_KNOB_CALLBACK_EVERY},
-    {.plant = {"logging every other step", SMALL, .callback_ms = 1.2, .callback_every = 2},
+    {.plant = {"logging every other step", MEDIUM, .callback_ms = 1.2, .callback_every = 2},
      .verdicts = "callback-bound",
      .evidence = "callbacks",
      .first = STK_KNOB_CALLBACK_EVERY},
-    {.plant = {"host function in the step", SMALL, .host_ms = 0.5},
+    {.plant = {"host function in the step", MEDIUM, .host_ms = 0.5},
      .verdicts = "host-function-bound",
      .evidence = "host functions",
      .first = STK_KNOB_FREE_HOST},
@@ -89,8 +91,8 @@ static const truth truths[] = {
      .verdicts = "warm-up-counted",
      .evidence = "warm-up",
      .first = ANY},
-    {.plant = {"cache too small", SMALL, .read_ms = 0.8, .read_name = "read shard", .data_mib = 64,
-               .cache_mib = 16, .fixed_input = true},
+    {.plant = {"cache too small", SMALL, .map_ms = 0.3, .read_ms = 0.8, .read_name = "read shard",
+               .data_mib = 64, .cache_mib = 16, .fixed_input = true},
      .verdicts = "storage-bound",
      .evidence = "read shard",
      .first = STK_KNOB_CACHE},
@@ -99,7 +101,7 @@ static const truth truths[] = {
      .evidence = "shuffle",
      .first = ANY},
     {.plant = {"converted at each feed", .net = NET_MLP, .batch = 512, .in = 512, .hidden = 16,
-               .doubles = true, .fixed_batch = true},
+               .threads = 1, .doubles = true, .fixed_batch = true},
      .verdicts = "transfer-bound",
      .evidence = "bringing batches in",
      .first = STK_KNOB_NATIVE_INPUT},
@@ -136,7 +138,7 @@ static const truth truths[] = {
     {.real = {"trainer: no prefetch", REAL_BATCHES, REAL_MLP, .map_ms = 2.5},
      .verdicts = "input-bound",
      .evidence = "augment",
-     .first = STK_KNOB_PREFETCH},
+     .first = ANY},
     {.real = {"trainer: throttled file", REAL_FILE, REAL_SMALL, .read_ms = 0.8},
      .verdicts = "storage-bound",
      .evidence = "train.bin",
