@@ -42,8 +42,10 @@ static const char STYLE[] =
     "stroke:var(--line)}svg .hot{stroke:var(--warn);stroke-width:2.5}"
     ".bar{display:inline-block;height:8px;border-radius:2px;background:var(--good);"
     "vertical-align:middle}.bar.m{background:#c2a13a}"
-    ".spark{display:inline-block;width:110px;height:20px;vertical-align:middle}"
-    ".spark .area{fill:var(--good);fill-opacity:.45;stroke:var(--good);stroke-width:1}"
+    ".spark{display:inline-block;width:84px;height:20px;vertical-align:middle}"
+    ".over .spark{width:100%}.over td:nth-child(2){width:60%}"
+    ".spark .area{fill:var(--good);fill-opacity:.45;stroke:var(--good);stroke-width:1;"
+    "vector-effect:non-scaling-stroke}"
     "footer{margin-top:44px;padding-top:12px;border-top:1px solid var(--line);font-size:12.5px;"
     "color:var(--soft)}"
     "@media(max-width:560px){main{padding:18px 14px 40px}h1{font-size:20px}"
@@ -212,8 +214,8 @@ static void put_depths(const stk_watch_stage *s, stk_text *t)
     for (int32_t i = 0; i < s->ndepths; i++) values[i] = s->depths[i];
     stk_svg_spark(values, s->ndepths, fmax(s->capacity, s->depth_most), t);
     if (s->depth_most > 0)
-        stk_text_put(t, " <span class=\"small soft\">%.0f&ndash;%.0f, mean %.1f of %.0f</span>",
-                     s->depth_least, s->depth_most, s->depth, s->capacity);
+        stk_text_put(t, " <span class=\"small soft\">%.0f&ndash;%.0f, mean %.1f</span>",
+                     s->depth_least, s->depth_most, s->depth);
     else if (s->capacity > 0)
         stk_text_put(t, "<span class=\"small soft\">%.1f of %.0f</span>", s->depth, s->capacity);
     stk_text_put(t, "</td>");
@@ -249,10 +251,10 @@ static void put_threads(const stk_report *r, stk_text *t)
     bool any = false;
     for (int64_t i = 0; i < r->nthreads; i++) any |= r->threads[i].nover > 0;
     if (!any) return;
-    stk_text_put(t, "<h2>Threads over time</h2>\n<table>");
+    stk_text_put(t, "<h2>Threads over time</h2>\n<table class=\"over\">");
     for (int64_t i = 0; i < r->nthreads; i++) {
         const stk_thread_row *row = &r->threads[i];
-        put_escaped(t, "<tr><td>", row->name, "</td><td class=\"l\" style=\"width:55%\">");
+        put_escaped(t, "<tr><td>", row->name, "</td><td class=\"l\">");
         stk_svg_spark(row->over, row->nover, 1, t);
         stk_text_put(t, "</td><td>%.0f %% busy</td></tr>", row->busy * 100);
     }

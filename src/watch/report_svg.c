@@ -117,6 +117,15 @@ void stk_svg_timeline(const stk_report *r, stk_text *t)
 
 /* ---- the pipeline ---------------------------------------------------------------------------------------------------- */
 
+/* At most so many letters; what had to be cut ends with an ellipsis. */
+static void cut_words(const char *text, int most, char *out, size_t size)
+{
+    if ((int)strlen(text) <= most)
+        snprintf(out, size, "%s", text);
+    else
+        snprintf(out, size, "%.*s\xe2\x80\xa6", most - 1, text);
+}
+
 void stk_svg_pipeline(const stk_report *r, stk_text *t)
 {
     enum { HEIGHT = 92 };
@@ -127,7 +136,7 @@ void stk_svg_pipeline(const stk_report *r, stk_text *t)
     for (int64_t i = 0; i < boxes; i++) {
         double x = 6 + (double)i * (w + gap);
         bool step = i == r->nstages, hot = i == r->limiting_stage;
-        char name[32], time[24], line[64];
+        char name[64], time[24], line[64];
         if (step && r->limiting_stage >= 0)
             hot = wall > 0 && r->book[STK_BOOK_INPUT] < 0.05 * wall; /* the model is the limit */
         if (hot && !step && wall > 0 && r->book[STK_BOOK_INPUT] < 0.05 * wall) hot = false;
@@ -135,8 +144,7 @@ void stk_svg_pipeline(const stk_report *r, stk_text *t)
                      "<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"58\" rx=\"5\" "
                      "class=\"box%s\"/>",
                      x, w, hot ? " hot" : "");
-        snprintf(name, sizeof name, "%.*s", (int)fmin(28, w / 7.2),
-                 step ? "step" : r->stages[i].name);
+        cut_words(step ? "step" : r->stages[i].name, (int)fmin(28, w / 7.4), name, sizeof name);
         words(t, x + w / 2, 32, "middle", "", name);
         if (step) {
             snprintf(line, sizeof line, "%s", stk_time_text(wall - r->book[STK_BOOK_INPUT], time));
@@ -342,10 +350,11 @@ void stk_svg_spark(const double *values, int64_t n, double top, stk_text *t)
     enum { WIDTH = 110, HEIGHT = 20 };
     if (n < 2 || top <= 0) return;
     double step = (double)WIDTH / (double)(n - 1);
-    stk_text_put(t,
-                 "<svg class=\"spark\" viewBox=\"0 0 %d %d\" role=\"img\" "
-                 "aria-label=\"over time\"><path class=\"area\" d=\"M0 %d",
-                 WIDTH, HEIGHT, HEIGHT);
+    stk_text_put(
+        t,
+        "<svg class=\"spark\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" "
+        "aria-label=\"over time\"><path class=\"area\" d=\"M0 %d",
+        WIDTH, HEIGHT, HEIGHT);
     for (int64_t i = 0; i < n; i++) {
         double v = fmin(fmax(values[i] / top, 0), 1);
         stk_text_put(t, "L%.1f %.1f", (double)i * step, HEIGHT - 1 - v * (HEIGHT - 2));
