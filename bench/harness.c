@@ -1,10 +1,12 @@
 // See harness.h. The sampling rule, in the order it happens:
 //
-//   calibrate   double the iteration count until a run fills half a slice
+//   calibrate   double the iteration count until a run fills half a slice; one that is far longer is left at once
 //   warm up     run slices until two in a row agree within 3 %, or a quarter of the time is used
 //   measure     one sample per slice until the time is used (at least MIN_SLICES)
 //   extend      while (p90 - p10) / median is above 10 %, up to twice the time: a disturbed
 //               machine gets a chance to calm down, and the spread is reported in any case
+//
+// Where one iteration is as long as the time, FEW_SLICES are enough.
 #define _GNU_SOURCE
 #include "harness.h"
 
@@ -17,7 +19,7 @@
 static const double SLICE_SECONDS = 0.010;
 static const double WARM_AGREEMENT = 0.03;
 static const double STABLE_SPREAD = 0.10;
-enum { MIN_SLICES = 5, MAX_NOTES = 32, NOTE_TEXT = 160 };
+enum { MIN_SLICES = 5, FEW_SLICES = 3, LONG = 20, MAX_NOTES = 32, NOTE_TEXT = 640 };
 
 typedef struct note {
     char key[32];
@@ -78,6 +80,17 @@ void bench_note_text(const char *key, const char *text)
     }
     n->json[at++] = '"';
     n->json[at] = '\0';
+}
+
+void bench_note_numbers(const char *key, int count, const double *numbers)
+{
+    note *n = next_note(key);
+    if (!n) return;
+    size_t at = 0;
+    for (int i = 0; i < count && at + 32 < sizeof n->json; i++)
+        at += (size_t)snprintf(n->json + at, sizeof n->json - at, "%s%.12g", i ? ", " : "[",
+                               isfinite(numbers[i]) ? numbers[i] : 0);
+    snprintf(n->json + at, sizeof n->json - at, "]");
 }
 
 static int compare_double(const void *a, const void *b)
@@ -141,6 +154,7 @@ static int calibrate(timed *t, double slice)
     t->iterations = 1;
     for (;;) {
         if (run_slice(t)) return 1;
+        if (t->seconds >= LONG * slice && t->iterations == 1) return 0;
         if (t->seconds >= slice / 2) {
             if (run_shortest(t)) return 1;
             if (t->seconds >= slice / 2) break;
@@ -175,12 +189,15 @@ int bench_time_slices(int (*run)(void *, int64_t), void *state, double seconds, 
         if (run_slice(&t)) return 1;
         out->value[out->count++] = t.seconds / (double)t.iterations;
         double used = bench_now() - start;
-        if (out->count < MIN_SLICES || used < seconds) continue;
+        bool few = out->count >= FEW_SLICES && used > 2 * seconds;
+        if (!few && (out->count < MIN_SLICES || used < seconds)) continue;
         bench_summary s = bench_summarize(out);
         if (used > 2 * seconds || s.p90 - s.p10 < STABLE_SPREAD * s.median) break;
     }
     return 0;
 }
+
+static const bench_row *current;
 
 static double unit_per_second(const char *unit)
 {
@@ -192,6 +209,11 @@ static double unit_per_second(const char *unit)
         if (strcmp(units[i].name, unit) == 0) return units[i].factor;
     }
     return 1;
+}
+
+void bench_note_seconds(const char *key, double seconds)
+{
+    bench_note_number(key, seconds * unit_per_second(current->unit));
 }
 
 static void print_line(const bench_row *row, const bench_options *options, bench_samples *samples,
@@ -211,6 +233,7 @@ static void print_line(const bench_row *row, const bench_options *options, bench
 static int measure_row(const bench_row *row, const bench_options *options)
 {
     static bench_samples samples;
+    current = row;
     if (row->value) {
         samples.count = 1;
         if (row->value(options, &samples.value[0])) return 1;

@@ -53,6 +53,8 @@ int bench_main(int argc, char **argv, const bench_row *rows, size_t row_count);
 // Adds a key to the line of the current row; call from setup, value or finish. The text is copied.
 void bench_note_text(const char *key, const char *text);
 void bench_note_number(const char *key, double number);
+void bench_note_numbers(const char *key, int count, const double *numbers); // at most 24
+void bench_note_seconds(const char *key, double seconds);                   // in the row's unit
 
 // The parts, for programs that print something else than a row.
 double bench_now(void); // seconds, monotonic

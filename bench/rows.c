@@ -166,11 +166,6 @@ static int rss(const bench_options *o, double *mb)
         .name = row, .unit = u, .setup = bench_fit_setup, .run = bench_fit_run,                    \
         .finish = bench_fit_finish, .teardown = bench_fit_teardown                                 \
     }
-#define FEED(row, f)                                                                               \
-    {                                                                                              \
-        .name = row, .unit = "us", .setup = f, .run = bench_feed_run,                              \
-        .teardown = bench_feed_teardown                                                            \
-    }
 #define INPUT(row, u, f)                                                                           \
     {                                                                                              \
         .name = row, .unit = u, .setup = f, .run = bench_data_run, .finish = bench_data_finish,    \
@@ -194,11 +189,11 @@ static const bench_row rows[] = {
     INPUT("data_shuffle", "ms", bench_scalars_setup),
     {.name = "fit_start", .unit = "ms", .value = bench_fit_start},
     {.name = "fit_rss", .unit = "MB", .value = bench_fit_rss},
-    FEED("record_pipeline", bench_records_setup),
-    FEED("photo_folder", bench_photos_setup),
-    FEED("photo_folder_scaled", bench_photos_setup),
+    INPUT("record_pipeline", "ms", bench_records_setup),
+    INPUT("photo_folder", "ms", bench_photos_setup),
+    INPUT("photo_folder_scaled", "ms", bench_photos_setup),
     {.name = "csv_table", .unit = "ms", .setup = bench_csv_setup, .run = bench_csv_run},
-    {.name = "record_write", .unit = "ms", .run = bench_write_run},
+    {.name = "record_write", .unit = "ms", .setup = bench_write_setup, .run = bench_write_run},
     {.name = "record_verify", .unit = "ms", .setup = bench_verify_setup, .run = bench_verify_run},
     {.name = "watch_overhead", .unit = "%", .value = bench_watch_overhead},
     {.name = "watch_residual", .unit = "%", .value = bench_watch_residual},

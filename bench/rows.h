@@ -46,12 +46,9 @@ int bench_watch_overhead(const bench_options *options, double *percent);
 int bench_watch_residual(const bench_options *options, double *percent);
 
 /* rows_records.c: files. */
-int bench_records_setup(const bench_options *options, void **state);
-int bench_photos_setup(const bench_options *options, void **state);
-int bench_feed_run(void *state, int64_t batches);
-void bench_feed_teardown(void *state);
 int bench_csv_setup(const bench_options *options, void **state);
 int bench_csv_run(void *state, int64_t tables);
+int bench_write_setup(const bench_options *options, void **state);
 int bench_write_run(void *state, int64_t files);
 int bench_verify_setup(const bench_options *options, void **state);
 int bench_verify_run(void *state, int64_t passes);
@@ -59,6 +56,8 @@ int bench_verify_run(void *state, int64_t passes);
 /* rows_data.c: input pipelines; an iteration is many batches. */
 int bench_images_setup(const bench_options *options, void **state);
 int bench_scalars_setup(const bench_options *options, void **state);
+int bench_records_setup(const bench_options *options, void **state);
+int bench_photos_setup(const bench_options *options, void **state);
 int bench_data_run(void *state, int64_t iterations);
 int bench_data_finish(void *state);
 void bench_data_teardown(void *state);

@@ -1,10 +1,11 @@
-/* The rows about files: TFRecord pipelines, folders of JPEG, CSV tables, writing and checking records.
+/* The rows about files: CSV tables, writing and checking records; and the files all input rows read.
  *
- * Both sides make the files they need when they are not there, from the same formulas (bench/peers/records.py), in
- * $STOKER_BENCH_DATA, else /dev/shm/stoker-bench, where the disk does not count. */
-#include "rows.h"
+ * Both sides make the files they need when they are not there, from the same formulas (bench/peers/inputs.py). */
+#include "rows_files.h"
 
-#include "stoker/sources.h"
+#include "stoker/records.h"
+#include "stoker/csv.h"
+#include "stoker/picture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,30 +13,27 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 enum {
-    IMAGES = 1000,
-    SIDE = 256,
-    BATCH = 32,
-    PHOTOS = 64,
     PHOTO_H = 768,
     PHOTO_W = 1024,
-    TARGET = 224,
     CSV_ROWS = 1000000,
     CSV_COLUMNS = 20,
+    CSV_CHECKED = 100000,
     SMALL_RECORDS = 1000,
     SMALL_BYTES = 10000
 };
 
-static char *data_path(const char *name)
+char *bench_data_path(const char *name)
 {
-    static char paths[2][512];
+    static char paths[3][512];
     static int next;
     const char *folder = getenv("STOKER_BENCH_DATA");
     if (!folder)
         folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm/stoker-bench" : "/tmp/stoker-bench";
     mkdir(folder, 0755);
-    char *path = paths[next++ % 2];
+    char *path = paths[next++ % 3];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
@@ -44,24 +42,29 @@ static int failed(const char *what, const stk_error *err) { return bench_failed(
 
 /* ---- the files ------------------------------------------------------------------------------------- */
 
-static int make_images(const char *path)
+void bench_image(int64_t number, uint8_t *pixels)
+{
+    size_t i = (size_t)number;
+    for (size_t j = 0; j < BENCH_PIXELS; j++) pixels[j] = (uint8_t)(i * 131 + j * 7 + (j >> 8));
+}
+
+int bench_make_images(const char *path)
 {
     stk_error err;
     stk_record_writer *w = NULL;
-    size_t bytes = (size_t)SIDE * SIDE * 3;
+    size_t bytes = BENCH_PIXELS;
     uint8_t *pixels = malloc(bytes);
     if (access(path, R_OK) == 0 || !pixels) {
         free(pixels);
         return 0;
     }
-    if (stk_record_writer_new(path, STK_COMPRESSION_NONE, &w, &err)) return failed("images", &err);
-    for (int64_t i = 0; i < IMAGES; i++) {
+    if (stk_record_writer_new(path, NULL, &w, &err)) return failed("images", &err);
+    for (int64_t i = 0; i < BENCH_IMAGES; i++) {
         stk_tensor *image = NULL, *label = NULL;
         char *record = NULL;
         size_t size = 0;
         int64_t one = 1, class = i % 10;
-        for (size_t j = 0; j < bytes; j++)
-            pixels[j] = (uint8_t)((size_t)i * 131 + j * 7 + (j >> 8));
+        bench_image(i, pixels);
         if (stk_tensor_strings(1, &one, &(stk_string){(char *)pixels, (int64_t)bytes}, &image,
                                &err) ||
             stk_tensor_from(STK_I64, 1, &one, &class, &label, &err) ||
@@ -77,8 +80,13 @@ static int make_images(const char *path)
     return stk_record_writer_commit(w, &err) ? failed("images", &err) : 0;
 }
 
+void bench_photo_path(const char *folder, int number, char *path, size_t size)
+{
+    snprintf(path, size, "%s/class%d/%03d.jpg", folder, number % 2, number);
+}
+
 /* Waves in three colours: compresses about as a photo does. */
-static int make_photos(const char *folder)
+int bench_make_photos(const char *folder)
 {
     stk_error err;
     char path[640];
@@ -87,11 +95,11 @@ static int make_photos(const char *folder)
         snprintf(path, sizeof path, "%s/class%d", folder, k);
         mkdir(path, 0755);
     }
-    for (int i = 0; i < PHOTOS; i++) {
+    for (int i = 0; i < BENCH_PHOTOS; i++) {
         stk_tensor *t = NULL;
         char *bytes = NULL;
         size_t size = 0;
-        snprintf(path, sizeof path, "%s/class%d/%03d.jpg", folder, i % 2, i);
+        bench_photo_path(folder, i, path, sizeof path);
         if (access(path, R_OK) == 0) continue;
         if (stk_tensor_new(STK_U8, 3, (int64_t[]){PHOTO_H, PHOTO_W, 3}, &t, &err))
             return failed("photos", &err);
@@ -133,129 +141,53 @@ static int make_table(const char *path)
     return fclose(f) || rename(part, path);
 }
 
-/* ---- pipelines ------------------------------------------------------------------------------------- */
-
-typedef struct feed {
-    stk_dataset *ds;
-    stk_stream *stream;
-    stk_stream_options options;
-    double sum;
-} feed;
-
-static int start(feed *f)
-{
-    stk_error err;
-    stk_stream_release(f->stream);
-    f->stream = NULL;
-    return stk_dataset_stream(f->ds, &f->options, &f->stream, &err) ? failed("stream", &err) : 0;
-}
-
-/* n batches are taken and let go of, over and over the data. */
-static int feed_run(void *state, int64_t n)
-{
-    feed *f = state;
-    for (int64_t done = 0; done < n;) {
-        stk_error err;
-        stk_tensor *parts[2] = {NULL, NULL};
-        bool end = false;
-        if (stk_stream_next(f->stream, parts, &end, &err)) return failed("next", &err);
-        if (end) {
-            f->options.epoch++;
-            if (start(f)) return 1;
-            continue;
-        }
-        f->sum += (double)((const float *)parts[0]->data)[0];
-        done++;
-        stk_tensor_release(parts[0]);
-        stk_tensor_release(parts[1]);
-    }
-    return 0;
-}
-
-static void feed_teardown(void *state)
-{
-    feed *f = state;
-    if (!f) return;
-    stk_stream_release(f->stream);
-    stk_dataset_release(f->ds);
-    free(f);
-}
-
-static int feed_setup(const bench_options *o, stk_dataset *ds, const stk_error *err, void **state)
-{
-    feed *f = calloc(1, sizeof *f);
-    *state = f;
-    if (!f || !ds) return failed("pipeline", err);
-    f->ds = ds;
-    f->options = stk_stream_options_defaults();
-    f->options.threads = o->threads == 1 ? 1 : 0;
-    f->options.cpu_budget = o->threads;
-    return start(f);
-}
-
-int bench_records_setup(const bench_options *o, void **state)
-{
-    stk_error err;
-    const char *path = data_path("images.tfrecord");
-    char text[2048];
-    if (make_images(path)) return 1;
-    snprintf(
-        text, sizeof text,
-        "{\"ops\":[{\"op\":\"tfrecord\",\"files\":\"%s\"},{\"op\":\"parse_example\",\"features\":["
-        "{\"name\":\"image\",\"kind\":\"raw\",\"dtype\":\"uint8\",\"shape\":[256,256,3]},"
-        "{\"name\":\"label\",\"dtype\":\"int64\"}]},{\"op\":\"pixels\",\"steps\":["
-        "{\"op\":\"rescale\",\"scale\":0.00392156862745098},{\"op\":\"random_brightness\","
-        "\"delta\":0.1},"
-        "{\"op\":\"random_flip_left_right\"}]},{\"op\":\"batch\",\"size\":32,\"drop_remainder\":"
-        "true},"
-        "{\"op\":\"prefetch\",\"elements\":-1}]}",
-        path);
-    return feed_setup(o, stk_data_pipeline(text, strlen(text), NULL, &err), &err, state);
-}
-
-int bench_photos_setup(const bench_options *o, void **state)
-{
-    stk_error err;
-    const char *folder = data_path("photos");
-    if (make_photos(folder)) return 1;
-    stk_image_folder_options how = stk_image_folder_options_defaults();
-    how.height = how.width = TARGET;
-    how.scaled = strstr(o->row, "scaled") != NULL;
-    stk_dataset *ds = stk_data_image_folder(folder, &how, &err);
-    ds = stk_data_batch(ds, BATCH, false, &err);
-    ds = stk_data_prefetch(ds, STK_AUTOTUNE, &err);
-    return feed_setup(o, ds, &err, state);
-}
-
-int bench_feed_run(void *state, int64_t n) { return feed_run(state, n); }
-void bench_feed_teardown(void *state) { feed_teardown(state); }
-
 /* ---- tables ---------------------------------------------------------------------------------------- */
 
 static int table_threads;
 
+static int read_table(stk_tensor **columns)
+{
+    stk_error err;
+    stk_csv *t = NULL;
+    stk_csv_options o = stk_csv_options_defaults();
+    o.threads = table_threads;
+    if (stk_csv_open(bench_data_path("table.csv"), &o, &t, &err) || stk_csv_read(t, columns, &err))
+        return failed("csv", &err);
+    stk_csv_close(t);
+    if (columns[0]->shape[0] == CSV_ROWS) return 0;
+    return fprintf(stderr, "csv: rows are missing\n"), 1;
+}
+
+static void release_table(stk_tensor **columns)
+{
+    for (int c = 0; c < CSV_COLUMNS; c++) stk_tensor_release(columns[c]);
+}
+
+/* "check": the first rows of the columns, one behind the other. */
 int bench_csv_setup(const bench_options *o, void **state)
 {
     *state = NULL;
     table_threads = o->threads;
-    return make_table(data_path("table.csv"));
+    stk_tensor *columns[CSV_COLUMNS] = {NULL};
+    if (make_table(bench_data_path("table.csv")) || read_table(columns)) return 1;
+    bench_digest digest = {0};
+    for (int c = 0; c < CSV_COLUMNS; c++) {
+        stk_tensor head = *columns[c];
+        head.shape[0] = CSV_CHECKED;
+        if (bench_digest_add(&digest, &head)) return 1;
+    }
+    bench_digest_note(&digest, 1);
+    release_table(columns);
+    return 0;
 }
 
 int bench_csv_run(void *state, int64_t n)
 {
     (void)state;
     for (int64_t i = 0; i < n; i++) {
-        stk_error err;
-        stk_csv *t = NULL;
         stk_tensor *columns[CSV_COLUMNS] = {NULL};
-        stk_csv_options o = stk_csv_options_defaults();
-        o.threads = table_threads;
-        if (stk_csv_open(data_path("table.csv"), &o, &t, &err) || stk_csv_read(t, columns, &err))
-            return failed("csv", &err);
-        bool whole = columns[0]->shape[0] == CSV_ROWS;
-        for (int c = 0; c < CSV_COLUMNS; c++) stk_tensor_release(columns[c]);
-        stk_csv_close(t);
-        if (!whole) return fprintf(stderr, "csv: rows are missing\n"), 1;
+        if (read_table(columns)) return 1;
+        release_table(columns);
     }
     return 0;
 }
@@ -269,36 +201,94 @@ int bench_write_run(void *state, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         stk_error err;
         stk_record_writer *w = NULL;
-        if (stk_record_writer_new(data_path("written"), STK_COMPRESSION_NONE, &w, &err))
+        if (stk_record_writer_new(bench_data_path("written"), NULL, &w, &err))
             return failed("write", &err);
-        for (int k = 0; k < SMALL_RECORDS; k++)
+        for (int k = 0; k < SMALL_RECORDS; k++) {
+            memcpy(record, &k, sizeof k); /* no two alike */
             if (stk_record_write(w, record, sizeof record, &err)) return failed("write", &err);
+        }
         if (stk_record_writer_commit(w, &err)) return failed("write", &err);
     }
     return 0;
+}
+
+/* "check": the bytes of the file; the format leaves no choice. */
+int bench_write_setup(const bench_options *o, void **state)
+{
+    (void)o;
+    *state = NULL;
+    if (bench_write_run(NULL, 1)) return 1;
+    FILE *f = fopen(bench_data_path("written"), "rb");
+    uint8_t block[1 << 16];
+    uLong sum = crc32(0, NULL, 0);
+    double bytes = 0;
+    for (size_t got; f && (got = fread(block, 1, sizeof block, f)) > 0; bytes += (double)got)
+        sum = crc32(sum, block, (uInt)got);
+    if (!f || fclose(f)) return fprintf(stderr, "the written file cannot be read\n"), 1;
+    bench_note_numbers("check", 2, (double[]){bytes, (double)sum});
+    return 0;
+}
+
+/* -> records and bytes in *found */
+static int verify(double found[2])
+{
+    stk_error err;
+    stk_record_reader *r = NULL;
+    stk_string record;
+    if (stk_records_open(bench_data_path("images.tfrecord"), NULL, &r, &err))
+        return failed("verify", &err);
+    for (bool end = false; !end;)
+        if (stk_records_next(r, &record, &end, &err)) return failed("verify", &err);
+    stk_record_stats stats = stk_records_stats(r);
+    found[0] = (double)stats.records, found[1] = (double)stats.bytes;
+    stk_records_close(r);
+    if (stats.records == BENCH_IMAGES) return 0;
+    return fprintf(stderr, "verify: records are missing\n"), 1;
 }
 
 int bench_verify_setup(const bench_options *o, void **state)
 {
     (void)o;
     *state = NULL;
-    return make_images(data_path("images.tfrecord"));
+    double found[2];
+    if (bench_make_images(bench_data_path("images.tfrecord")) || verify(found)) return 1;
+    bench_note_numbers("check", 2, found);
+    return 0;
 }
 
 int bench_verify_run(void *state, int64_t n)
 {
     (void)state;
-    for (int64_t i = 0; i < n; i++) {
-        stk_error err;
-        stk_record_reader *r = NULL;
-        stk_string record;
-        if (stk_records_open(data_path("images.tfrecord"), NULL, &r, &err))
-            return failed("verify", &err);
-        for (bool end = false; !end;)
-            if (stk_records_next(r, &record, &end, &err)) return failed("verify", &err);
-        bool whole = stk_records_stats(r).records == IMAGES;
-        stk_records_close(r);
-        if (!whole) return fprintf(stderr, "verify: records are missing\n"), 1;
+    for (double found[2]; n > 0; n--)
+        if (verify(found)) return 1;
+    return 0;
+}
+
+/* ---- digests ---------------------------------------------------------------------------------------------- */
+
+int bench_digest_add(bench_digest *d, const stk_tensor *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->shape[i];
+    if (t->dtype != STK_F32 && t->dtype != STK_I64 && t->dtype != STK_I32)
+        return fprintf(stderr, "digest: only float32, int64 and int32\n"), 1;
+    for (int64_t i = 0; i < n; i++, d->count++) {
+        double v = t->dtype == STK_F32   ? (double)((const float *)t->data)[i]
+                   : t->dtype == STK_I64 ? (double)((const int64_t *)t->data)[i]
+                                         : (double)((const int32_t *)t->data)[i];
+        d->sum += v;
+        d->weighted += v * (double)(1 + d->count % 1009);
     }
     return 0;
+}
+
+void bench_digest_note(const bench_digest *digests, int32_t n)
+{
+    double numbers[3 * 8];
+    for (int32_t i = 0; i < n && i < 8; i++) {
+        numbers[3 * i] = (double)digests[i].count;
+        numbers[3 * i + 1] = digests[i].sum;
+        numbers[3 * i + 2] = digests[i].weighted;
+    }
+    bench_note_numbers("check", 3 * n, numbers);
 }

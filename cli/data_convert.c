@@ -130,7 +130,8 @@ static stk_status write_shard(convert *c, int64_t k, data_bar *bar, stk_error *e
         return STK_OK;
     }
     stk_record_writer *w = NULL;
-    stk_status status = stk_record_writer_new(path, c->compression, &w, err);
+    stk_record_writer_options o = {.compression = c->compression, .durable = true};
+    stk_status status = stk_record_writer_new(path, &o, &w, err);
     for (int64_t i = first; status == STK_OK && i < last; i++) {
         char *bytes = NULL;
         size_t size = 0;

@@ -73,7 +73,8 @@ int data_repair(const cli_args *args)
     o.policy = STK_BAD_SKIP;
     stk_status status = stk_records_open(args->rest[1], &o, &r, &err);
     if (status == STK_OK)
-        status = stk_record_writer_new(args->rest[2], STK_COMPRESSION_NONE, &w, &err);
+        status = stk_record_writer_new(args->rest[2], &(stk_record_writer_options){.durable = true},
+                                       &w, &err);
     stk_string record;
     for (bool end = false; status == STK_OK && !end;) {
         status = stk_records_next(r, &record, &end, &err);

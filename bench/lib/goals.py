@@ -1,4 +1,6 @@
 """From samples to one record of results.json: ratios, the physical limit, and the goals."""
+import statistics
+
 from . import machine
 
 UNIT_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -6,17 +8,30 @@ UNIT_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 THREAD_TOLERANCE = 1.03
 
 
-def limit_of(row, peak, threads):
-    """The time no program can beat here, in the row's unit: roofline of the row's least flops
-    and bytes over the best multiply-add rate and bandwidth measured. None where it has none."""
-    if not peak or "flops" not in row:
+def limit_of(row, figures, peak, threads):
+    """The time no program can beat here, in the row's unit: what the program measured itself, else
+    the roofline of the row's least flops and bytes over the best multiply-add rate and bandwidth
+    measured. None where it has none."""
+    if figures.limits:
+        return statistics.median(figures.limits)
+    if not peak or "level" not in row:
         return None
     gflops = machine.best_gflops(peak, threads)
     gbs = machine.best_gbs(peak, row["level"], threads)
     if not gflops or not gbs:
         return None
-    seconds = max(row["flops"] / (gflops * 1e9), row.get("bytes", 0) / (gbs * 1e9))
+    seconds = max(row.get("flops", 0) / (gflops * 1e9), row.get("bytes", 0) / (gbs * 1e9))
     return seconds / UNIT_SECONDS[row["unit"]]
+
+
+def same_work(ours, theirs, tolerance):
+    """-> None, or what is different between two lists of numbers."""
+    if not ours or not theirs or len(ours) != len(theirs):
+        return f"nothing to compare: {ours} and {theirs}"
+    for a, b in zip(ours, theirs):
+        if not abs(a - b) <= tolerance * max(abs(a), abs(b)):
+            return f"other values came out: {b:.9g}, Stoker's are {a:.9g}"
+    return None
 
 
 def check(goal, stoker, peers, share):
@@ -36,7 +51,7 @@ def judge(row, figures, peak, threads):
     peers = {c: s["value"] for c, s in columns.items() if not c.startswith("stoker")}
     one, many = columns.get("stoker_1t"), columns.get("stoker")
     stoker = many["value"] if many else None
-    limit = limit_of(row, peak, threads)
+    limit = limit_of(row, figures, peak, threads)
     share = limit / stoker if limit and stoker else None
     checks = [check(g, stoker, peers, share) for g in row.get("goals", []) if stoker]
     met = [m for _, m in checks]
@@ -56,6 +71,7 @@ def judge(row, figures, peak, threads):
         "goals": [{"goal": text, "met": m} for text, m in checks],
         "goal_met": None if not met or None in met and False not in met else all(met),
         "busy_by_others": max(figures.busy, default=0.0),
+        "same_work": figures.same,
         "errors": figures.notes,
         "samples": figures.rounds,
     }

@@ -91,7 +91,7 @@ def peer_versions(python):
     if not python:
         return {}
     code = ("import importlib.metadata as m, json\nv = {}\n"
-            "for n in ('tensorflow-cpu', 'torch', 'jax', 'keras', 'numpy'):\n"
+            "for n in ('tensorflow-cpu', 'torch', 'jax', 'keras', 'grain', 'pandas', 'numpy'):\n"
             "    try: v[n] = m.version(n)\n"
             "    except m.PackageNotFoundError: pass\n"
             "print(json.dumps(v))")

@@ -11,7 +11,7 @@ ANSWER_SECONDS = 600
 
 # Columns each peer script can fill; the table takes its order from here.
 PEER_SCRIPTS = {
-    "tf": ("tensorflow", "tensorflow_loop", "pandas"),
+    "tf": ("tensorflow", "tensorflow_loop", "tensorflow_half", "pandas"),
     "torch": ("torch",),
     "jax": ("jax", "jax_scan"),
 }
@@ -149,7 +149,8 @@ def start_peers(python, scripts, row, logs):
     """-> the peers of this row, all imported and waiting."""
     kind = OneShotPeer if row.get("fresh") else ServingPeer
     peers = []
-    for name in PEER_SCRIPTS:
+    wanted = row.get("peers", list(PEER_SCRIPTS))
+    for name in wanted:
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1",
                        **row.get("peer_env", {}).get(name, {})}
         command = [str(python), str(scripts / f"peer_{name}.py")]

@@ -3,7 +3,7 @@ from . import programs
 
 BUSY = 0.05  # share of the machine in other hands from which figures are called provisional
 SHORT = {"tensorflow": "tf", "tensorflow_loop": "tf loop", "torch": "torch", "jax": "jax",
-         "jax_scan": "jax scan"}
+         "jax_scan": "jax scan", "tensorflow_half": "tf half"}
 
 
 def header(about, stoker, python):
@@ -42,6 +42,8 @@ def remarks(result):
         words.append("SLOWER WITH THREADS")
     if result["busy_by_others"] > BUSY:
         words.append(f"busy {result['busy_by_others']:.0%}")
+    if result["same_work"]:
+        words.append("same values: " + ", ".join(SHORT.get(c, c) for c in result["same_work"]))
     if "stoker" in result["errors"]:
         words.append("stoker: " + result["errors"]["stoker"])
     return "; ".join(words)
@@ -56,7 +58,7 @@ def spread(result):
 def render(results, about):
     order = [c for columns in programs.PEER_SCRIPTS.values() for c in columns]
     shown = [c for c in order if any(c in r["peers"] for r in results)]
-    head = (["row", "unit", "stoker", "1 thread"] + [SHORT[c] for c in shown] +
+    head = (["row", "unit", "stoker", "1 thread"] + [SHORT.get(c, c) for c in shown] +
             ["x best", "limit", "of limit", "spread", "goals"])
     body = []
     for r in results:

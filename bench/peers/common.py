@@ -23,6 +23,7 @@ import numpy as np
 
 SLICE_SECONDS = 0.02
 MIN_SLICES = 5
+FEW_SLICES = 3  # where these alone take more than twice the time
 WARM_SLICES = 5
 SANITY_RINGS = 3
 UNIT_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -48,10 +49,11 @@ JOBS = {
     "cnn_step": Job("cnn", (64, 64, 3), 32, 8, "ce", 1e-4),
 }
 UNITS = {"tiny_step": "us", "tiny_step_b32": "us", "mlp_b512": "us", "cnn_step": "ms",
-         "data_images": "ms", "data_shuffle": "ms", "eager_add": "ns", "eager_matmul": "ns", "build_time": "ms", "rss": "MB",
+         "data_images": "ms", "data_shuffle": "ms", "eager_add": "ns", "eager_matmul": "ns",
+         "build_time": "ms", "rss": "MB",
          "fit_tiny_step": "us", "fit_tiny_step_b32": "us", "fit_mlp_b512": "us",
          "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB",
-         "record_pipeline": "us", "photo_folder": "us", "photo_folder_scaled": "us", "csv_table": "ms",
+         "record_pipeline": "ms", "photo_folder": "ms", "photo_folder_scaled": "ms", "csv_table": "ms",
          "record_write": "ms", "record_verify": "ms"}
 CNN_FILTERS, CNN_CLASSES = 32, 10
 
@@ -75,45 +77,6 @@ def make_data(job):
         other = (first + rng.integers(1, 10, first.shape)) % 10
         y = np.concatenate([first, other]).astype(np.int32)
     return np.concatenate([x, x]).reshape(shape), y
-
-
-IMAGES, SIDE, SCALARS, INPUT_BATCH = 1000, 256, 10_000_000, 32
-IMAGE_STEP, SCALAR_STEP = 100, 10_000  # batches per iteration
-
-
-def make_images():
-    """The pixels of bench/rows_data.c are another generator's; what counts is their number and type."""
-    return np.random.default_rng(3).integers(0, 256, (IMAGES, SIDE, SIDE, 3), dtype=np.uint8)
-
-
-def check_images(batch, images):
-    """Each is an original / 255 plus one number within +-0.1, as it was or mirrored (channels last)."""
-    batch = np.asarray(batch)
-    assert batch.shape == (INPUT_BATCH, SIDE, SIDE, 3) and batch.dtype == np.float32, batch.shape
-    clean = images[:INPUT_BATCH].astype(np.float32) / 255
-    for x, original in zip(batch, clean):
-        rests = [x - original, x - original[:, ::-1]]
-        rest = min(rests, key=lambda r: float(np.ptp(r)))
-        assert np.ptp(rest) < 1e-4 and abs(rest.mean()) < 0.1001, "not the same work"
-
-
-def check_shuffled(batch):
-    batch = np.asarray(batch)
-    assert batch.shape == (INPUT_BATCH,) and batch.dtype == np.float32
-    assert len(set(batch.tolist())) == INPUT_BATCH and np.any(np.diff(batch) < 0), "not shuffled"
-
-
-def batches(make_iterator, check, step):
-    """A way that hands out batches: the first is checked; an iteration takes `step`, more than anybody reads ahead."""
-    iterator = make_iterator()
-    check(next(iterator))
-
-    def run(count):
-        for _ in range(count * step):
-            next(iterator)
-        return count
-
-    return Timed(run)
 
 
 def glorot(rng, *shape):
@@ -143,13 +106,15 @@ class Way:
 
 
 class Timed:
-    """run(n) does at least n iterations, finishes them and returns how many it did.
+    """run(n) does at least n iterations, finishes them and returns how many it did; or parts of n where an iteration
+    would take too long.
 
     evaluate(), where given, is the mean loss over the ring without an update: it must fall.
+    check, where given, are numbers that bench/run compares with Stoker's before any time counts.
     """
 
-    def __init__(self, run, evaluate=None):
-        self.run, self.evaluate = run, evaluate
+    def __init__(self, run, evaluate=None, check=None):
+        self.run, self.evaluate, self.check = run, evaluate, check
 
 
 def time_slices(run, seconds):
@@ -163,13 +128,17 @@ def time_slices(run, seconds):
             break
         count = max(count * 2, int(done * SLICE_SECONDS / max(elapsed, 1e-7) / 2))
     count = max(1, int(done * SLICE_SECONDS / elapsed))
+    begin = time.perf_counter()
     for _ in range(WARM_SLICES):
         run(count)
-    samples, end = [], time.perf_counter() + seconds
-    while len(samples) < MIN_SLICES or time.perf_counter() < end:
+        if time.perf_counter() - begin > seconds / 2:
+            break
+    samples, begin, used = [], time.perf_counter(), 0.0
+    while used < seconds or len(samples) < (MIN_SLICES if used < 2 * seconds else FEW_SLICES):
         start = time.perf_counter()
         done = run(count)
         samples.append((time.perf_counter() - start) / done)
+        used = time.perf_counter() - begin
     return samples
 
 
@@ -204,6 +173,8 @@ class Peer:
         timed, loss_first = self.built[label]
         samples = time_slices(timed.run, seconds)
         line["samples"] = [round(s * UNIT_PER_SECOND[unit], 4) for s in samples]
+        if timed.check:
+            line["check"] = timed.check
         if timed.evaluate:
             line["loss_first"], line["loss_last"] = float(loss_first), float(timed.evaluate())
             if not line["loss_last"] < line["loss_first"]:

@@ -4,8 +4,10 @@ import itertools
 import time
 
 import common
+import inputs
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 
@@ -131,33 +133,38 @@ ROWS["eager_matmul"] = [
     common.Way("jax", "operator", lambda: eager(lambda a, b: a @ b)),
     common.Way("jax", "jit", lambda: eager(jax.jit(lambda a, b: a @ b)))]
 
-def input_images():
-    """grain is JAX's own input library; its threads, as its workers cost more on two processors."""
+
+def input_images(threads):
+    """grain is JAX's own input library; its threads, as its workers cost more on two processors. Read ahead are as many
+    batches as there are threads: its own 500 would be 12 GB."""
     import grain
-    import numpy as np
-    images = common.make_images()
+    images = inputs.make_images()
 
     class Augment(grain.transforms.RandomMap):
         def random_map(self, image, rng):
             image = image.astype(np.float32) / np.float32(255) + np.float32(rng.uniform(-0.1, 0.1))
             return image[:, ::-1] if rng.random() < 0.5 else image
 
-    data = grain.MapDataset.source(images).seed(1).repeat().random_map(Augment())
-    data = data.batch(common.INPUT_BATCH)
-    return common.batches(lambda: iter(data.to_iter_dataset()),
-                          lambda batch: common.check_images(batch, images),
-                          common.IMAGE_STEP)
+    source = grain.MapDataset.source(images).seed(1).repeat()
+    plain = source.map(lambda image: image.astype(np.float32) / np.float32(255))
+    data = source.random_map(Augment())
+    options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=threads)
+    return inputs.stream(iter(plain.batch(inputs.BATCH).to_iter_dataset(options)),
+                         iter(data.batch(inputs.BATCH).to_iter_dataset(options)), inputs.IMAGE_STEP,
+                         check=lambda batches: inputs.check_images(next(batches)))
 
 
 def input_shuffle():
     import grain
-    import numpy as np
-    data = grain.MapDataset.source(np.arange(common.SCALARS, dtype=np.float32))
-    data = data.shuffle(seed=1).repeat().batch(common.INPUT_BATCH)
-    return common.batches(lambda: iter(data.to_iter_dataset()), common.check_shuffled, common.SCALAR_STEP)
+    source = grain.MapDataset.source(np.arange(inputs.SCALARS, dtype=np.float32))
+    data = source.shuffle(seed=1).repeat().batch(inputs.BATCH)
+    return inputs.stream(iter(source.batch(inputs.BATCH).to_iter_dataset()),
+                         iter(data.to_iter_dataset()), inputs.SCALAR_STEP, part=0.05,
+                         check=lambda it: inputs.check_shuffled([next(it) for _ in range(300)]))
 
 
-ROWS["data_images"] = [common.Way("jax", "grain", input_images)]
+ROWS["data_images"] = [common.Way("jax", "grain, 2 threads", lambda: input_images(2)),
+                       common.Way("jax", "grain, 8 threads", lambda: input_images(8))]
 ROWS["data_shuffle"] = [common.Way("jax", "grain", input_shuffle)]
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import common
-import records
+import inputs
 import tensorflow as tf
 
 
@@ -235,30 +235,7 @@ for row, job in common.JOBS.items():
     if job.kind == "mlp":
         ROWS["fit_" + row].append(common.Way("tensorflow", "fit_xla", lambda job=job: fit(job, True)))
 
-ROWS.update(records.tf_rows(tf, common))
-def input_images():
-    images = common.make_images()
-    source = tf.data.Dataset.from_tensor_slices(images).repeat()
-
-    def augment(image):
-        image = tf.cast(image, tf.float32) / 255
-        return tf.image.random_flip_left_right(tf.image.random_brightness(image, 0.1))
-
-    data = source.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(common.INPUT_BATCH)
-    return common.batches(lambda: iter(data.prefetch(tf.data.AUTOTUNE)),
-                          lambda batch: common.check_images(batch, images),
-                          common.IMAGE_STEP)
-
-
-def input_shuffle():
-    scalars = tf.range(common.SCALARS, dtype=tf.float32)
-    data = tf.data.Dataset.from_tensor_slices(scalars).shuffle(common.SCALARS).repeat()
-    data = data.batch(common.INPUT_BATCH).prefetch(tf.data.AUTOTUNE)
-    return common.batches(lambda: iter(data), common.check_shuffled, common.SCALAR_STEP)
-
-
-ROWS["data_images"] = [common.Way("tensorflow", "tf.data", input_images)]
-ROWS["data_shuffle"] = [common.Way("tensorflow", "tf.data", input_shuffle)]
+ROWS.update(inputs.tf_rows(tf))
 
 if __name__ == "__main__":
     common.Peer(ROWS, {"build_time": build_time, "rss": rss, "fit_start": fit_start,

@@ -9,6 +9,7 @@ import os
 import time
 
 import common
+import inputs
 import torch
 from torch.nn import functional
 
@@ -114,15 +115,18 @@ ROWS["eager_add"] = [common.Way("torch", "operator", lambda: eager(lambda a, b: 
 ROWS["eager_matmul"] = [common.Way("torch", "operator", lambda: eager(lambda a, b: a @ b)),
                         common.Way("torch", "function", lambda: eager(torch.mm))]
 
+
 class Images(torch.utils.data.Dataset):
-    def __init__(self, images):
-        self.images = torch.from_numpy(images)
+    def __init__(self, augment):
+        self.images, self.augment = torch.from_numpy(inputs.make_images()), augment
 
     def __len__(self):
         return 1 << 40  # repeated without end
 
     def __getitem__(self, index):
         image = self.images[index % len(self.images)].to(torch.float32) / 255
+        if not self.augment:
+            return image
         image = image + torch.empty(()).uniform_(-0.1, 0.1)
         return image.flip(1) if torch.rand(()) < 0.5 else image
 
@@ -133,28 +137,40 @@ class InOrder(torch.utils.data.Sampler):
 
 
 def input_images():
-    images = common.make_images()
-    loader = torch.utils.data.DataLoader(Images(images), batch_size=common.INPUT_BATCH,
-                                         sampler=InOrder(), num_workers=2)
-    return common.batches(lambda: iter(loader), lambda batch: common.check_images(batch, images),
-                          common.IMAGE_STEP)
+    def loader(augment, workers):
+        return iter(torch.utils.data.DataLoader(Images(augment), batch_size=inputs.BATCH,
+                                                sampler=InOrder(), num_workers=workers))
+
+    return inputs.stream(loader(False, 0), loader(True, 2), inputs.IMAGE_STEP,
+                         check=lambda batches: inputs.check_images(next(batches)))
 
 
-def input_shuffle():
-    """No worker processes: for scalars they only cost. Repeated by starting again."""
-    data = torch.utils.data.TensorDataset(torch.arange(common.SCALARS, dtype=torch.float32))
-    loader = torch.utils.data.DataLoader(data, batch_size=common.INPUT_BATCH, shuffle=True)
+def input_shuffle(whole_batches):
+    """No worker processes: for scalars they only cost. Repeated by starting again. whole_batches: indices of a batch
+    are handed over together, and the batch is one gather."""
+    utils = torch.utils.data
+    data = utils.TensorDataset(torch.arange(inputs.SCALARS, dtype=torch.float32))
 
-    def forever():
+    def loader(shuffle):
+        if not whole_batches:
+            return utils.DataLoader(data, batch_size=inputs.BATCH, shuffle=shuffle)
+        sampler = (utils.RandomSampler if shuffle else utils.SequentialSampler)(data)
+        sampler = utils.BatchSampler(sampler, inputs.BATCH, drop_last=False)
+        return utils.DataLoader(data, sampler=sampler, batch_size=None)
+
+    def batches(shuffle):
         while True:
-            for (batch,) in loader:
+            for (batch,) in loader(shuffle):
                 yield batch
 
-    return common.batches(forever, common.check_shuffled, common.SCALAR_STEP)
+    return inputs.stream(batches(False), batches(True), inputs.SCALAR_STEP, part=0.05,
+                         check=lambda it: inputs.check_shuffled([next(it) for _ in range(300)]))
 
 
 ROWS["data_images"] = [common.Way("torch", "DataLoader", input_images)]
-ROWS["data_shuffle"] = [common.Way("torch", "DataLoader", input_shuffle)]
+ROWS["data_shuffle"] = [
+    common.Way("torch", "DataLoader", lambda: input_shuffle(False)),
+    common.Way("torch", "DataLoader, whole batches", lambda: input_shuffle(True))]
 
 if __name__ == "__main__":
     common.Peer(ROWS, {"build_time": build_time, "rss": rss}).main({"torch": torch.__version__})

@@ -86,9 +86,18 @@ STK_API STK_MUST_USE stk_status stk_records_at(stk_record_reader *reader, int64_
 
 /* ---- TFRecord: writing ------------------------------------------------------------------------- */
 
+typedef struct stk_record_writer_options {
+    stk_compression compression; /* AUTO means NONE here */
+    bool
+        durable; /* commit waits until the file is on the disk, so that it survives a loss of power;
+                   * false: it survives the end of the program, as with any other writer */
+} stk_record_writer_options;
+STK_API stk_record_writer_options stk_record_writer_options_defaults(void);
+
 typedef struct stk_record_writer stk_record_writer;
-/* The file appears under its name when it is whole, at commit. AUTO means NONE here. */
-STK_API STK_MUST_USE stk_status stk_record_writer_new(const char *path, stk_compression compression,
+/* The file appears under its name when it is whole, at commit. options NULL: the defaults. */
+STK_API STK_MUST_USE stk_status stk_record_writer_new(const char *path,
+                                                      const stk_record_writer_options *options,
                                                       stk_record_writer **out, stk_error *err);
 STK_API STK_MUST_USE stk_status stk_record_write(stk_record_writer *writer, const void *data,
                                                  size_t size, stk_error *err);

@@ -205,7 +205,7 @@ static void sync_folder(const char *path)
 stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
 {
     stk_status status = flush(w, err);
-    if (status == STK_OK && w->temporary && fsync(w->fd) != 0)
+    if (status == STK_OK && w->temporary && !w->hasty && fsync(w->fd) != 0)
         status = stk_fail_system(err, "bring it to the disk", w->path);
     int closed = close(w->fd);
     w->fd = -1;
@@ -213,7 +213,7 @@ stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
     if (status == STK_OK && w->temporary && rename(w->temporary, w->path) != 0)
         status = stk_fail_system(err, "rename the new file to it", w->path);
     if (status == STK_OK && w->temporary) {
-        sync_folder(w->path);
+        if (!w->hasty) sync_folder(w->path);
         stk_free(w->temporary);
         w->temporary = NULL; /* it has become the target */
     }

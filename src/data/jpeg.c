@@ -9,8 +9,9 @@
 #include <setjmp.h>
 #include <stdio.h> /* before jpeglib.h, which needs FILE */
 
+#include "data/jpeg_huffman.h"
+
 #include <jerror.h>
-#include <jpeglib.h>
 
 typedef struct job {
     struct jpeg_decompress_struct in;
@@ -23,8 +24,13 @@ typedef struct job {
     uint8_t *row; /* one decoded row, where it cannot go straight into the image */
     stk_growing_bytes bytes;
     struct jpeg_destination_mgr to;
-    uint8_t block[16 << 10];
+    union {
+        uint8_t block[16 << 10];  /* encoding */
+        stk_jpeg_huffman huffman; /* decoding */
+    };
 } job;
+
+enum { JUMP_ERROR = 1, JUMP_MEMORY, JUMP_ODD };
 
 /* Options after the sizes are known, in pixels of the decoded (maybe smaller) picture. */
 typedef struct window {
@@ -35,7 +41,7 @@ static void on_error(j_common_ptr info)
 {
     job *j = info->client_data;
     info->err->format_message(info, j->text);
-    longjmp(j->back, 1);
+    longjmp(j->back, JUMP_ERROR);
 }
 static void on_message(j_common_ptr info, int level)
 {
@@ -174,25 +180,41 @@ static void skip_rows(job *j, int64_t rows)
 #endif
 }
 
-/* Rows of the window into the image. */
-static void read_rows(job *j, const window *w, int64_t first)
+/* Rows of the window to the taker. One that is not wanted is passed over, which saves its colours, except at the end:
+ * there it is read, to see whether the file is whole. */
+static void read_rows(job *j, const window *w, int64_t first, const stk_row_taker *taker)
 {
-    int64_t parts = j->in.output_components, channels = j->image->shape[2];
+    int64_t parts = j->in.output_components, channels = parts == 4 ? 3 : parts;
     bool inks = parts == 4, straight = !inks && w->left == first && j->in.output_width == w->width;
-    uint8_t *to = j->image->data;
-    for (int64_t y = 0; y < w->height; y++, to += w->width * channels) {
-        JSAMPROW row = straight ? to : j->row;
+    int64_t last = w->height - 1;
+    for (int64_t y = 0; y < w->height; y++) {
+        uint8_t *to = taker->place(taker->context, y);
+        if (!to && y < last) {
+            skip_rows(j, 1);
+            continue;
+        }
+        JSAMPROW row = straight && to ? to : j->row;
         jpeg_read_scanlines(&j->in, &row, 1);
+        if (!to) continue;
         const uint8_t *from = j->row + (w->left - first) * parts;
         if (inks)
             inks_to_rgb(to, from, w->width, j->in.saw_Adobe_marker);
         else if (!straight)
             memcpy(to, from, (size_t)(w->width * channels));
+        taker->put(taker->context, y);
     }
 }
 
+static void on_odd(j_decompress_ptr info) { longjmp(((job *)info->client_data)->back, JUMP_ODD); }
+
+static boolean decode_mcu(j_decompress_ptr info, JBLOCKROW *blocks)
+{
+    stk_jpeg_huffman_mcu(&((job *)info->client_data)->huffman, info, blocks);
+    return TRUE;
+}
+
 static stk_status decode(job *j, const uint8_t *data, size_t size, const stk_picture_options *o,
-                         stk_error *err)
+                         const stk_row_taker *taker, bool alone, stk_error *err)
 {
     window w = {0};
     unsigned eighths = 8;
@@ -203,38 +225,74 @@ static stk_status decode(job *j, const uint8_t *data, size_t size, const stk_pic
     j->in.scale_denom = 8;
     j->in.dct_method = o->accurate ? JDCT_ISLOW : JDCT_IFAST;
     jpeg_start_decompress(&j->in);
+    j->huffman.odd = on_odd;
+    if (!alone) (void)stk_jpeg_huffman_install(&j->huffman, &j->in, decode_mcu);
     /* Rounding up may end beyond the decoded picture by one. */
     w.height = stk_min_i64(w.height, (int64_t)j->in.output_height - w.top);
     w.width = stk_min_i64(w.width, (int64_t)j->in.output_width - w.left);
     size_t row = (size_t)j->in.output_width * (size_t)j->in.output_components;
     int64_t first = 0, channels = j->in.output_components == 4 ? 3 : j->in.output_components;
-    int64_t shape[3] = {w.height, w.width, channels};
     j->row = stk_malloc(row);
     if (!j->row) return stk_fail_memory(err, "JPEG", row);
-    STK_TRY(stk_tensor_raw(STK_U8, 3, shape, &j->image, err));
+    STK_TRY(taker->begin(taker->context, w.height, w.width, channels, err));
     narrow(j, &w, &first);
     skip_rows(j, w.top);
-    read_rows(j, &w, first);
+    read_rows(j, &w, first, taker);
     if (j->cut_short && !o->recover)
         return stk_fail(err, STK_ERR_FORMAT, "JPEG: the file is cut short");
     return STK_OK;
 }
 
-stk_status stk_jpeg_decode(const uint8_t *data, size_t size, const stk_picture_options *o,
-                           stk_tensor **out, stk_error *err)
+/* alone: the library without our reading of codes. *odd: the data need that. */
+static stk_status decode_once(const uint8_t *data, size_t size, const stk_picture_options *o,
+                              const stk_row_taker *taker, bool alone, bool *odd, stk_error *err)
 {
     job *j = job_new(err);
     if (!j) return STK_ERR_MEMORY;
     stk_status status;
-    if (setjmp(j->back))
+    int jump = setjmp(j->back);
+    *odd = jump == JUMP_ODD;
+    if (jump)
         status = fail_job(j, err);
     else
-        status = decode(j, data, size, o, err);
-    if (status == STK_OK) {
-        *out = j->image;
-        j->image = NULL;
-    }
+        status = decode(j, data, size, o, taker, alone, err);
     job_free(j);
+    return status;
+}
+
+stk_status stk_jpeg_decode_rows(const uint8_t *data, size_t size, const stk_picture_options *o,
+                                const stk_row_taker *taker, stk_error *err)
+{
+    bool odd = false;
+    stk_status status = decode_once(data, size, o, taker, false, &odd, err);
+    return odd ? decode_once(data, size, o, taker, true, &odd, err) : status;
+}
+
+/* A taker that keeps everything. */
+static stk_status keep_begin(void *context, int64_t height, int64_t width, int64_t channels,
+                             stk_error *err)
+{
+    stk_tensor **image = context;
+    if (*image) return STK_OK; /* the second attempt */
+    return stk_tensor_raw(STK_U8, 3, (int64_t[]){height, width, channels}, image, err);
+}
+static uint8_t *keep_place(void *context, int64_t y)
+{
+    const stk_tensor *image = *(stk_tensor **)context;
+    return (uint8_t *)image->data + y * image->stride[0];
+}
+static void keep_put(void *context, int64_t y) { (void)context, (void)y; }
+
+stk_status stk_jpeg_decode(const uint8_t *data, size_t size, const stk_picture_options *o,
+                           stk_tensor **out, stk_error *err)
+{
+    stk_tensor *image = NULL;
+    stk_row_taker taker = {&image, keep_begin, keep_place, keep_put};
+    stk_status status = stk_jpeg_decode_rows(data, size, o, &taker, err);
+    if (status == STK_OK)
+        *out = image;
+    else
+        stk_tensor_release(image);
     return status;
 }
 
@@ -268,7 +326,7 @@ static void start_bytes(j_compress_ptr out)
 static boolean more_room(j_compress_ptr out)
 {
     job *j = out->client_data;
-    if (!stk_growing_add(&j->bytes, j->block, sizeof j->block)) longjmp(j->back, 2);
+    if (!stk_growing_add(&j->bytes, j->block, sizeof j->block)) longjmp(j->back, JUMP_MEMORY);
     start_bytes(out);
     return TRUE;
 }
@@ -276,7 +334,7 @@ static void end_bytes(j_compress_ptr out)
 {
     job *j = out->client_data;
     if (!stk_growing_add(&j->bytes, j->block, sizeof j->block - j->to.free_in_buffer))
-        longjmp(j->back, 2);
+        longjmp(j->back, JUMP_MEMORY);
 }
 
 static void encode(job *j, const stk_tensor *image, int32_t quality, bool fine)
@@ -324,7 +382,8 @@ stk_status stk_jpeg_encode(const stk_tensor *image, int32_t quality, bool fine, 
         if (jump == 0)
             encode(j, j->image, quality, fine);
         else
-            status = jump == 2 ? stk_fail_memory(err, "JPEG", j->bytes.size * 2) : fail_job(j, err);
+            status = jump == JUMP_MEMORY ? stk_fail_memory(err, "JPEG", j->bytes.size * 2)
+                                         : fail_job(j, err);
     }
     if (status == STK_OK) {
         *bytes = (char *)j->bytes.data;
@@ -346,6 +405,12 @@ stk_status stk_jpeg_decode(const uint8_t *data, size_t size, const stk_picture_o
                            stk_tensor **out, stk_error *err)
 {
     (void)data, (void)size, (void)o, (void)out;
+    return absent(err);
+}
+stk_status stk_jpeg_decode_rows(const uint8_t *data, size_t size, const stk_picture_options *o,
+                                const stk_row_taker *taker, stk_error *err)
+{
+    (void)data, (void)size, (void)o, (void)taker;
     return absent(err);
 }
 stk_status stk_jpeg_probe(const uint8_t *data, size_t size, stk_picture_info *info, stk_error *err)

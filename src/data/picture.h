@@ -21,6 +21,18 @@ stk_status stk_png_probe(const uint8_t *data, size_t size, stk_picture_info *inf
 stk_status stk_gif_probe(const uint8_t *data, size_t size, stk_picture_info *info, stk_error *err);
 stk_status stk_bmp_probe(const uint8_t *data, size_t size, stk_picture_info *info, stk_error *err);
 
+/* Somebody who takes a picture row by row, so that it need not be kept as a whole. */
+typedef struct stk_row_taker {
+    void *context;
+    stk_status (*begin)(void *context, int64_t height, int64_t width, int64_t channels,
+                        stk_error *err);
+    uint8_t *(*place)(void *context, int64_t y); /* for row y; NULL: not wanted */
+    void (*put)(void *context, int64_t y);       /* it is there */
+} stk_row_taker;
+/* As stk_jpeg_decode, from the top row on; rows may have come when it fails. Damaged data may begin a second time. */
+stk_status stk_jpeg_decode_rows(const uint8_t *data, size_t size, const stk_picture_options *o,
+                                const stk_row_taker *taker, stk_error *err);
+
 /* Refuses empty and too large pictures. */
 stk_status stk_picture_check_size(const char *what, int64_t height, int64_t width,
                                   const stk_picture_options *o, stk_error *err);

@@ -53,4 +53,12 @@ size_t stk_resample_scratch(const stk_canvas *in);
 stk_status stk_resample(const stk_canvas *in, const stk_canvas *out, int32_t kind, bool antialias,
                         void *scratch, stk_error *err);
 
+/* The same from bytes that come row by row, from the top; not for nearest. `out` is float and has the channels of in. */
+typedef struct stk_resampler stk_resampler;
+stk_status stk_resampler_new(int64_t h, int64_t w, const stk_canvas *out, int32_t kind,
+                             bool antialias, stk_resampler **made, stk_error *err);
+uint8_t *stk_resampler_place(stk_resampler *r, int64_t y); /* for row y; NULL: it is not needed */
+void stk_resampler_put(stk_resampler *r, int64_t y);       /* row y is in its place */
+void stk_resampler_free(stk_resampler *r);                 /* NULL is fine */
+
 #endif

@@ -2,8 +2,6 @@
  * AVX2 as well where the machine may have it. No step may differ between the two: contraction is off. */
 #include "data/pixels.h"
 
-#include "base/resize_taps.h"
-
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -181,105 +179,4 @@ void stk_pass_run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canva
                   void *scratch)
 {
     (HAS_WIDE() ? run_wide : run_narrow)(p, in, out, scratch);
-}
-
-/* ---- resampling, two passes --------------------------------------------------------------------- */
-
-INLINE void add_row_u8(float *restrict sum, const uint8_t *restrict row, int64_t n, float weight,
-                       bool first)
-{
-    if (first)
-        for (int64_t i = 0; i < n; i++) sum[i] = (float)row[i] * weight;
-    else
-        for (int64_t i = 0; i < n; i++) sum[i] += (float)row[i] * weight;
-}
-INLINE void add_row_f32(float *restrict sum, const float *restrict row, int64_t n, float weight,
-                        bool first)
-{
-    if (first)
-        for (int64_t i = 0; i < n; i++) sum[i] = row[i] * weight;
-    else
-        for (int64_t i = 0; i < n; i++) sum[i] += row[i] * weight;
-}
-
-INLINE void sum_rows(const stk_canvas *in, int64_t first, int64_t taps, const float *weight,
-                     float *sum)
-{
-    int64_t n = in->w * in->c;
-    for (int64_t t = 0; t < taps; t++) {
-        if (in->dtype == STK_U8)
-            add_row_u8(sum, (const uint8_t *)in->data + (first + t) * n, n, weight[t], t == 0);
-        else
-            add_row_f32(sum, (const float *)in->data + (first + t) * n, n, weight[t], t == 0);
-    }
-}
-WIDE static void sum_rows_wide(const stk_canvas *in, int64_t first, int64_t taps,
-                               const float *weight, float *sum)
-{
-    sum_rows(in, first, taps, weight, sum);
-}
-static void sum_rows_narrow(const stk_canvas *in, int64_t first, int64_t taps, const float *weight,
-                            float *sum)
-{
-    sum_rows(in, first, taps, weight, sum);
-}
-
-/* One output row from the summed row. Three channels by hand: the compiler does not see them otherwise. */
-static void sum_columns(const stk_taps *taps, const float *row, int64_t c, float *out)
-{
-    for (int64_t x = 0; x < taps->n; x++, out += c) {
-        const float *from = row + taps->first[x] * c, *weight = taps->weight + taps->at[x];
-        int32_t n = taps->at[x + 1] - taps->at[x];
-        if (c == 3) {
-            float s0 = 0, s1 = 0, s2 = 0;
-            for (int32_t t = 0; t < n; t++, from += 3) {
-                s0 += from[0] * weight[t];
-                s1 += from[1] * weight[t];
-                s2 += from[2] * weight[t];
-            }
-            out[0] = s0, out[1] = s1, out[2] = s2;
-            continue;
-        }
-        for (int64_t k = 0; k < c; k++) {
-            float s = 0;
-            for (int32_t t = 0; t < n; t++) s += from[t * c + k] * weight[t];
-            out[k] = s;
-        }
-    }
-}
-
-static void pick(const stk_canvas *in, const stk_canvas *out, const stk_taps *rows,
-                 const stk_taps *columns)
-{
-    size_t pixel = (size_t)in->c * (in->dtype == STK_U8 ? 1 : 4);
-    char *to = out->data;
-    for (int64_t y = 0; y < out->h; y++) {
-        const char *from = (const char *)in->data + (size_t)(rows->first[y] * in->w) * pixel;
-        for (int64_t x = 0; x < out->w; x++, to += pixel)
-            memcpy(to, from + (size_t)columns->first[x] * pixel, pixel);
-    }
-}
-
-size_t stk_resample_scratch(const stk_canvas *in) { return (size_t)(in->w * in->c) * 4 + 64; }
-
-stk_status stk_resample(const stk_canvas *in, const stk_canvas *out, int32_t kind, bool antialias,
-                        void *scratch, stk_error *err)
-{
-    stk_taps *rows = NULL, *columns = NULL;
-    stk_status status = stk_taps_new(kind, antialias, 0, in->h, out->h, &rows, err);
-    if (status == STK_OK) status = stk_taps_new(kind, antialias, 0, in->w, out->w, &columns, err);
-    if (status == STK_OK && kind == STK_TAPS_NEAREST) {
-        pick(in, out, rows, columns);
-    } else if (status == STK_OK) {
-        float *to = out->data;
-        for (int64_t y = 0; y < out->h; y++, to += out->w * out->c) {
-            (HAS_WIDE() ? sum_rows_wide : sum_rows_narrow)(in, rows->first[y],
-                                                           rows->at[y + 1] - rows->at[y],
-                                                           rows->weight + rows->at[y], scratch);
-            sum_columns(columns, scratch, in->c, to);
-        }
-    }
-    stk_taps_free(rows);
-    stk_taps_free(columns);
-    return status;
 }

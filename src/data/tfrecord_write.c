@@ -31,16 +31,23 @@ static stk_status start_packing(stk_record_writer *w, stk_compression compressio
     return STK_OK;
 }
 
-stk_status stk_record_writer_new(const char *path, stk_compression compression,
+stk_record_writer_options stk_record_writer_options_defaults(void)
+{
+    return (stk_record_writer_options){.compression = STK_COMPRESSION_NONE};
+}
+
+stk_status stk_record_writer_new(const char *path, const stk_record_writer_options *options,
                                  stk_record_writer **out, stk_error *err)
 {
     *out = NULL;
+    stk_record_writer_options o = options ? *options : stk_record_writer_options_defaults();
     stk_record_writer *w = stk_calloc(1, sizeof *w);
     if (!w) return stk_fail_memory(err, "record writer", sizeof *w);
     w->file.fd = -1;
     stk_status status = stk_file_create(path, &w->file, err);
-    if (status == STK_OK && compression >= STK_COMPRESSION_GZIP)
-        status = start_packing(w, compression, err);
+    w->file.hasty = !o.durable;
+    if (status == STK_OK && o.compression >= STK_COMPRESSION_GZIP)
+        status = start_packing(w, o.compression, err);
     if (status != STK_OK) {
         stk_record_writer_abandon(w);
         return status;

@@ -5,6 +5,8 @@
 #include "base/rng.h"
 #include "base/tensor.h"
 #include "data/node.h"
+#include "data/picture.h"
+#include "data/pixels.h"
 #include "stoker/sources.h"
 
 #include <dirent.h>
@@ -75,7 +77,77 @@ static stk_status choose_crop(const folder *c, const stk_map *file, stk_picture_
     return STK_OK;
 }
 
-static stk_status load(const folder *c, const char *path, stk_tensor **image, stk_error *err)
+/* JPEG in the wanted size: every row is resized while it is warm, and the picture is never there as a whole. */
+typedef struct shrinking {
+    const folder *c;
+    stk_canvas out;
+    stk_resampler *resampler;
+} shrinking;
+
+static stk_status shrink_begin(void *context, int64_t height, int64_t width, int64_t channels,
+                               stk_error *err)
+{
+    shrinking *s = context;
+    (void)channels; /* as asked for */
+    stk_resampler_free(s->resampler);
+    s->resampler = NULL;
+    return stk_resampler_new(height, width, &s->out, s->c->options.method, s->c->options.antialias,
+                             &s->resampler, err);
+}
+static uint8_t *shrink_place(void *context, int64_t y)
+{
+    return stk_resampler_place(((shrinking *)context)->resampler, y);
+}
+static void shrink_put(void *context, int64_t y)
+{
+    stk_resampler_put(((shrinking *)context)->resampler, y);
+}
+
+static bool shrinks(const folder *c, const stk_map *file)
+{
+    const stk_image_folder_options *f = &c->options;
+    return c->resize && f->method != STK_TAPS_NEAREST && (f->channels == 1 || f->channels == 3) &&
+           stk_picture_detect(file->data, file->size) == STK_PICTURE_JPEG;
+}
+
+static stk_status shrink(const folder *c, const stk_map *file, const stk_picture_options *o,
+                         stk_tensor **out, stk_error *err)
+{
+    const stk_image_folder_options *f = &c->options;
+    stk_tensor *made = NULL;
+    if (!*out)
+        STK_TRY(
+            stk_tensor_raw(STK_F32, 3, (int64_t[]){f->height, f->width, f->channels}, &made, err));
+    shrinking s = {
+        c, {(made ? made : *out)->data, STK_F32, f->height, f->width, f->channels}, NULL};
+    stk_row_taker taker = {&s, shrink_begin, shrink_place, shrink_put};
+    stk_status status = stk_jpeg_decode_rows(file->data, file->size, o, &taker, err);
+    stk_resampler_free(s.resampler);
+    if (status != STK_OK)
+        stk_tensor_release(made);
+    else if (made)
+        *out = made;
+    return status;
+}
+
+static stk_status decode(const folder *c, const stk_map *file, const stk_picture_options *o,
+                         stk_tensor **out, stk_error *err)
+{
+    if (shrinks(c, file)) return shrink(c, file, o, out, err);
+    stk_tensor *image = NULL;
+    STK_TRY(stk_picture_decode(file->data, file->size, o, &image, err));
+    if (!c->resize) {
+        *out = image;
+        return STK_OK;
+    }
+    stk_status status = stk_pixels_run(c->resize, 0, 0, image, out, err);
+    stk_tensor_release(image);
+    return status;
+}
+
+/* *out NULL: a new one; else written into. */
+static stk_status make_image(const folder *c, const picture_file *file, stk_tensor **out,
+                             stk_error *err)
 {
     const stk_image_folder_options *f = &c->options;
     stk_picture_options o = stk_picture_options_defaults();
@@ -84,25 +156,11 @@ static stk_status load(const folder *c, const char *path, stk_tensor **image, st
         o.least_height = f->height;
         o.least_width = f->width;
     }
-    stk_map file;
-    STK_TRY(stk_map_open(path, true, &file, err));
-    stk_status status = f->keep_aspect && f->height ? choose_crop(c, &file, &o, err) : STK_OK;
-    if (status == STK_OK) status = stk_picture_decode(file.data, file.size, &o, image, err);
-    stk_map_close(&file);
-    return status == STK_OK ? STK_OK : stk_fail_in(err, status, "%s", path);
-}
-
-static stk_status make_image(const folder *c, const picture_file *file, stk_tensor **out,
-                             stk_error *err)
-{
-    stk_tensor *image = NULL;
-    STK_TRY(load(c, file->path, &image, err));
-    if (!c->resize) {
-        *out = image;
-        return STK_OK;
-    }
-    stk_status status = stk_pixels_run(c->resize, 0, 0, image, out, err);
-    stk_tensor_release(image);
+    stk_map map;
+    STK_TRY(stk_map_open(file->path, true, &map, err));
+    stk_status status = f->keep_aspect && f->height ? choose_crop(c, &map, &o, err) : STK_OK;
+    if (status == STK_OK) status = decode(c, &map, &o, out, err);
+    stk_map_close(&map);
     return status == STK_OK ? STK_OK : stk_fail_in(err, status, "%s", file->path);
 }
 
