@@ -29,7 +29,7 @@ int bench_digest_add(bench_digest *digest, const stk_tensor *numbers);
 void bench_digest_note(const bench_digest *digests, int32_t n); /* "check" of the row's line */
 
 /* Seconds per image with this many threads at once, negative after it has said what failed; 0: cannot be measured. */
-double bench_limit_convert(int threads); /* BENCH_PIXELS bytes to floats, from memory to memory */
+double bench_limit_convert(int threads); /* bytes of an image to floats, from memory to memory */
 double bench_limit_decode(int threads);  /* a photo by libjpeg-turbo's own functions, in full */
 
 #endif

@@ -49,20 +49,25 @@ INLINE void affine_each_f32(const float *restrict in, float *restrict out, int64
 }
 
 /* Stores past the caches: a large picture is not read again before its batch is whole, and a line that is written as a
- * whole need not be fetched first. Rows must be whole lines. */
-enum { STREAM_BYTES = 256 * 1024 };
+ * whole need not be fetched first. Rows must be whole lines. What is read is asked for early: such stores keep the
+ * processor from looking far ahead by itself, and mirrored rows are read backwards. Whoever calls ends with a fence. */
+enum { STREAM_BYTES = 256 * 1024, EARLY = 2048 };
 #if defined(__x86_64__) && defined(__GNUC__)
 WIDE static void stream_u8(const uint8_t *in, float *out, int64_t n, float scale, float offset)
 {
     const __m256 s = _mm256_set1_ps(scale), o = _mm256_set1_ps(offset);
     for (int64_t i = 0; i < n; i += 16) {
+        if (i % 64 == 0) __builtin_prefetch(in + i + EARLY, 0, 0);
         __m128i bytes = _mm_loadu_si128((const __m128i *)(in + i));
         __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
         __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)));
         _mm256_stream_ps(out + i, _mm256_add_ps(_mm256_mul_ps(low, s), o));
         _mm256_stream_ps(out + i + 8, _mm256_add_ps(_mm256_mul_ps(high, s), o));
     }
-    _mm_sfence();
+}
+static void stream_end(bool streamed)
+{
+    if (streamed) _mm_sfence();
 }
 static bool streams(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out)
 {
@@ -75,6 +80,7 @@ static void stream_u8(const uint8_t *in, float *out, int64_t n, float scale, flo
 {
     (void)in, (void)out, (void)n, (void)scale, (void)offset;
 }
+static void stream_end(bool streamed) { (void)streamed; }
 static bool streams(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out)
 {
     (void)p, (void)in, (void)out;
@@ -150,18 +156,22 @@ INLINE void run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas 
     bool stream = streams(p, in, out);
     if (!p->flip_lr && !p->flip_ud) { /* all rows are one */
         run_row(p, in, in->data, out->data, n * in->h, scale, offset, stream);
+        stream_end(stream);
         return;
     }
+    int64_t ahead = (EARLY / (n * unit) + 1) * n * unit * (p->flip_ud ? -1 : 1);
     for (int64_t y = 0; y < in->h; y++) {
         const uint8_t *from =
             (const uint8_t *)in->data + (p->flip_ud ? in->h - 1 - y : y) * n * unit;
         char *to = (char *)out->data + y * n * (p->affine ? 4 : unit);
         if (p->flip_lr) {
+            for (int64_t b = 0; b < n * unit; b += 64) __builtin_prefetch(from + ahead + b, 0, 0);
             mirror_row(from, scratch, in->w, in->c * unit);
             from = scratch;
         }
         run_row(p, in, from, to, n, scale, offset, stream);
     }
+    stream_end(stream);
 }
 
 WIDE static void run_wide(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
