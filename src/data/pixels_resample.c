@@ -56,12 +56,18 @@ SUM_ROWS(sum_f32, float)
 WIDE static void sum_rows_wide(const row_store *s, bool bytes, int64_t first, int64_t taps,
                                const float *weight, float *sum, int64_t n)
 {
-    (bytes ? sum_u8 : sum_f32)(s, first, taps, weight, sum, n);
+    if (bytes) /* no choice of functions: each has to be built for this set of instructions */
+        sum_u8(s, first, taps, weight, sum, n);
+    else
+        sum_f32(s, first, taps, weight, sum, n);
 }
 static void sum_rows_narrow(const row_store *s, bool bytes, int64_t first, int64_t taps,
                             const float *weight, float *sum, int64_t n)
 {
-    (bytes ? sum_u8 : sum_f32)(s, first, taps, weight, sum, n);
+    if (bytes)
+        sum_u8(s, first, taps, weight, sum, n);
+    else
+        sum_f32(s, first, taps, weight, sum, n);
 }
 
 /* ---- columns ------------------------------------------------------------------------------------ */
