@@ -31,8 +31,8 @@ static const uint8_t natural[96] = {
 /* The number of `size` > 0 bits on top of `bits`: those that begin with 0 are negative. */
 static inline int32_t number_of(uint64_t bits, uint32_t size)
 {
-    int64_t negative = (int64_t)~bits >> 63;
-    return (int32_t)(bits >> (64 - size)) + (int32_t)(negative & (1 - ((int64_t)1 << size)));
+    int32_t negative = (int32_t)(bits >> 63 ^ 1);
+    return (int32_t)(bits >> (64 - size)) - negative * ((1 << size) - 1);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------- */
@@ -54,8 +54,9 @@ static bool make_table(stk_jpeg_table *t, const JHUFF_TBL *from, bool dc)
             int symbol = from->huffval[place], size = dc ? symbol : symbol & 15;
             if (dc ? symbol > 11 : size > 10) return false; /* more than eight-bit samples need */
             if (!dc && size == 0 && symbol != 0 && symbol != 0xF0) return false;
-            stk_jpeg_code *at = t->code + (code << (STK_JPEG_LOOK - length) & (LOOKS - 1));
-            for (int n = length <= STK_JPEG_LOOK ? LOOKS >> length : 0; n > 0; n--)
+            if (length > STK_JPEG_LOOK) continue;
+            stk_jpeg_code *at = t->code + (code << (STK_JPEG_LOOK - length));
+            for (int n = LOOKS >> length; n > 0; n--)
                 *at++ = (stk_jpeg_code){(uint8_t)length, (uint8_t)symbol};
         }
         t->behind[length] = (int32_t)(code << (16 - length));
@@ -261,14 +262,13 @@ static bool restart(stk_jpeg_huffman *h, j_decompress_ptr info)
 void stk_jpeg_huffman_mcu(stk_jpeg_huffman *h, j_decompress_ptr info, JBLOCKROW *blocks)
 {
     enum { MOST_DC = 1 << 20 };
-    JBLOCK nowhere;
     if (info->restart_interval && h->restart_left == 0 && !restart(h, info)) h->odd(info);
     if (!h->over && h->filled - h->at < STK_JPEG_MCU_BYTES && !fill_window(h)) h->odd(info);
     reader r = {h->window + h->at, h->bits, h->count};
     for (int b = 0; b < info->blocks_in_MCU; b++) {
         int part = info->MCU_membership[b];
         const jpeg_component_info *c = info->cur_comp_info[part];
-        JCOEF *block = blocks ? *blocks[b] : nowhere;
+        JCOEF *block = blocks ? *blocks[b] : h->nowhere;
         int32_t difference = 0;
         if (!read_dc(&h->dc[c->dc_tbl_no], &r, &difference)) h->odd(info);
         int32_t dc = h->last_dc[part] += difference;

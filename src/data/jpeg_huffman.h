@@ -56,6 +56,7 @@ typedef struct stk_jpeg_huffman {
     int32_t last_dc[MAX_COMPS_IN_SCAN];
     uint32_t restart_left, restart_next;
     void (*odd)(j_decompress_ptr info); /* does not return */
+    JBLOCK nowhere;                     /* for blocks that are passed over */
     stk_jpeg_table dc[2], ac[2];
     stk_jpeg_pair pairs[2][1 << STK_JPEG_LOOK];           /* of ac */
     uint8_t window[STK_JPEG_WINDOW + STK_JPEG_MCU_BYTES]; /* data without the protecting zeros */
