@@ -150,7 +150,7 @@ def input_images(threads):
     data = source.random_map(Augment())
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=threads)
     return inputs.stream(iter(plain.batch(inputs.BATCH).to_iter_dataset(options)),
-                         iter(data.batch(inputs.BATCH).to_iter_dataset(options)), inputs.IMAGE_STEP,
+                         iter(data.batch(inputs.BATCH).to_iter_dataset(options)), inputs.IMAGE_STEP, part=0.3,
                          check=lambda batches: inputs.check_images(next(batches)))
 
 

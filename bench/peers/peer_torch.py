@@ -141,7 +141,7 @@ def input_images():
         return iter(torch.utils.data.DataLoader(Images(augment), batch_size=inputs.BATCH,
                                                 sampler=InOrder(), num_workers=workers))
 
-    return inputs.stream(loader(False, 0), loader(True, 2), inputs.IMAGE_STEP,
+    return inputs.stream(loader(False, 0), loader(True, 2), inputs.IMAGE_STEP, part=0.3,
                          check=lambda batches: inputs.check_images(next(batches)))
 
 
