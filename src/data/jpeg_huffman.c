@@ -1,9 +1,11 @@
 /* See jpeg_huffman.h. The bits are kept in one 64-bit word, the next one on top. After a top-up there are 56 or more,
  * enough for any code with its number. */
+#define _GNU_SOURCE /* dladdr */
 #if STK_HAVE_JPEG
 
 #include "data/jpeg_huffman.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
@@ -15,7 +17,7 @@ enum {
     BEYOND = 128 /* k behind the end of a block that was said, not reached */
 };
 
-/* The part of libjpeg's private decoder that is used: two functions, at this place since version 6. */
+/* The part of libjpeg's private decoder that is used: two functions, at this place since version 6 (is_known). */
 typedef struct entropy_decoder {
     void (*start_pass)(j_decompress_ptr);
     boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *);
@@ -292,11 +294,25 @@ static bool is_plain(j_decompress_ptr info)
            info->Ah == 0 && info->Al == 0;
 }
 
+/* Does a function of the library stand where ours shall? A library that keeps something else there is left alone. */
+static bool is_known(const entropy_decoder *e)
+{
+#ifdef LIBJPEG_TURBO_VERSION_NUMBER
+    Dl_info library, found;
+    return dladdr((void *)(uintptr_t)jpeg_read_header, &library) &&
+           dladdr((void *)(uintptr_t)e->decode_mcu, &found) && library.dli_fbase == found.dli_fbase;
+#else
+    (void)e;
+    return false;
+#endif
+}
+
 bool stk_jpeg_huffman_install(stk_jpeg_huffman *h, j_decompress_ptr info,
                               boolean (*decode)(j_decompress_ptr, JBLOCKROW *))
 {
     bool made[2][2] = {{false}};
-    if (!is_plain(info)) return false;
+    entropy_decoder *codes = (entropy_decoder *)(void *)info->entropy;
+    if (!is_plain(info) || !is_known(codes)) return false;
     for (int i = 0; i < info->comps_in_scan; i++) {
         int dc = info->cur_comp_info[i]->dc_tbl_no, ac = info->cur_comp_info[i]->ac_tbl_no;
         if (dc < 0 || dc > 1 || ac < 0 || ac > 1) return false;
@@ -315,7 +331,7 @@ bool stk_jpeg_huffman_install(stk_jpeg_huffman *h, j_decompress_ptr info,
     h->restart_left = info->restart_interval;
     h->restart_next = 0;
     memset(h->last_dc, 0, sizeof h->last_dc);
-    ((entropy_decoder *)(void *)info->entropy)->decode_mcu = decode;
+    codes->decode_mcu = decode;
     return true;
 }
 
