@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 from lib import goals, machine, programs, table  # noqa: E402
+from lib.figures import Figures  # noqa: E402
 
 PEAK = {"threads": 2,
         "flops": [{"isa": "a", "threads": 1, "gflops": 90, "best": 100},
@@ -21,15 +22,14 @@ PEAK = {"threads": 2,
         "bandwidth": [{"level": "l2", "op": "read", "threads": 2, "bytes": 1, "gbs": 40, "best": 50}]}
 
 
-class Fixed:
-    """Stands in for run's Figures: {column: (value, spread)}."""
-
-    def __init__(self, columns, busy=0.0):
-        self.rounds, self.notes, self.busy = columns, {}, [busy]
-
-    def summary(self, column):
-        value, spread = self.rounds[column]
-        return {"value": value, "variant": "way", "spread": spread, "p10": value, "p90": value}
+def fixed(columns, limit=None):
+    """Figures of {column: value, or one value per round}."""
+    figures = Figures()
+    for column, values in columns.items():
+        for value in values if isinstance(values, list) else [values]:
+            figures.add(column, {"samples": [value] * 3, "variant": "way"})
+    figures.limits = [limit] if limit else []
+    return figures
 
 
 class Judging(unittest.TestCase):
@@ -37,8 +37,8 @@ class Judging(unittest.TestCase):
            "goals": [{"vs": "tensorflow", "times": 40}, {"vs": "best", "times": 3}]}
 
     def test_ratios_and_limit(self):
-        figures = Fixed({"stoker": (10.0, 0.1), "stoker_1t": (12.0, 0), "tensorflow": (400.0, 0),
-                         "jax_scan": (31.0, 0.2)})
+        figures = fixed({"stoker": 10.0, "stoker_1t": 12.0, "tensorflow": 400.0,
+                         "jax_scan": 31.0})
         result = goals.judge(self.ROW, figures, PEAK, 2)
         self.assertEqual(result["best_peer"], "jax_scan")
         self.assertAlmostEqual(result["ratio_best"], 3.1)
@@ -49,28 +49,44 @@ class Judging(unittest.TestCase):
 
     def test_memory_can_be_the_limit(self):
         row = dict(self.ROW, bytes=500000)
-        self.assertAlmostEqual(goals.limit_of(row, PEAK, 2), 10.0)  # 0.5 MB at 50 GB/s
-        self.assertIsNone(goals.limit_of(dict(row, level="l9"), PEAK, 2))
-        self.assertIsNone(goals.limit_of(row, None, 2))
+        self.assertAlmostEqual(goals.limit_of(row, fixed({}), PEAK, 2), 10.0)  # 0.5 MB at 50 GB/s
+        self.assertIsNone(goals.limit_of(dict(row, level="l9"), fixed({}), PEAK, 2))
+        self.assertIsNone(goals.limit_of(row, fixed({}), None, 2))
 
     def test_missed_and_unknown_goals(self):
-        missed = goals.judge(self.ROW, Fixed({"stoker": (11.0, 0), "tensorflow": (400.0, 0)}), PEAK, 2)
+        missed = goals.judge(self.ROW, fixed({"stoker": 11.0, "tensorflow": 400.0}), PEAK, 2)
         self.assertIs(missed["goal_met"], False)
-        unknown = goals.judge(self.ROW, Fixed({"stoker": (10.0, 0), "torch": (100.0, 0)}), PEAK, 2)
+        unknown = goals.judge(self.ROW, fixed({"stoker": 10.0, "torch": 100.0}), PEAK, 2)
         self.assertIsNone(unknown["goal_met"])
-        nothing = goals.judge(self.ROW, Fixed({}), PEAK, 2)
+        nothing = goals.judge(self.ROW, fixed({}), PEAK, 2)
         self.assertIsNone(nothing["stoker"])
         self.assertIsNone(nothing["goal_met"])
 
     def test_slower_with_threads_is_flagged(self):
-        result = goals.judge(self.ROW, Fixed({"stoker": (10.5, 0), "stoker_1t": (10.0, 0)}), PEAK, 2)
+        result = goals.judge(self.ROW, fixed({"stoker": 10.5, "stoker_1t": 10.0}), PEAK, 2)
         self.assertTrue(result["slower_with_threads"])
         lines = table.render([result], {"busy_by_others": 0.5})
         self.assertIn("SLOWER WITH THREADS", lines[2])
         self.assertIn("provisional", lines[-1])
+        once = fixed({"stoker": [12.0, 9.0, 12.0], "stoker_1t": [10.0] * 3})
+        self.assertFalse(goals.judge(self.ROW, once, PEAK, 2)["slower_with_threads"])
+        start = fixed({"stoker": 10.5, "stoker_1t": 10.0})
+        self.assertFalse(goals.judge(dict(self.ROW, fresh=True), start, PEAK, 2)["slower_with_threads"])
+
+    def test_other_values_do_not_count(self):
+        figures = fixed({"stoker": 1.0})
+        figures.check = [1.0, 2.0]
+        for name, values in (("tensorflow", [1.0, 2.0]), ("torch", [1.0, 2.1])):
+            figures.add_peer({"same": 1e-3}, {"peer": name, "samples": [5.0], "check": values})
+        self.assertEqual(figures.same, ["tensorflow"])
+        self.assertIn("other values", figures.notes["torch"])
+
+    def test_a_measured_limit_wins(self):
+        result = goals.judge(self.ROW, fixed({"stoker": 8.0}, limit=4.0), PEAK, 2)
+        self.assertAlmostEqual(result["limit_share"], 0.5)
 
     def test_columns_are_aligned(self):
-        results = [goals.judge(dict(self.ROW, row=name), Fixed({"stoker": (v, 0), "torch": (1e5, 0)}),
+        results = [goals.judge(dict(self.ROW, row=name), fixed({"stoker": v, "torch": 1e5}),
                                None, 2) for name, v in (("a", 1.0), ("a_long_name", 12345.0))]
         head, _, first, second = table.render(results, {"busy_by_others": 0})
         end = head.index("stoker") + len("stoker")
