@@ -21,8 +21,9 @@ enum {
     CSV_ROWS = 1000000,
     CSV_COLUMNS = 20,
     CSV_CHECKED = 100000,
-    SMALL_RECORDS = 1000,
-    SMALL_BYTES = 10000
+    WRITTEN_BYTES = 10000000, /* of a written file, without its frames */
+    LARGE_RECORD = 10000,
+    SMALL_RECORD = 1000
 };
 
 char *bench_data_path(const char *name)
@@ -196,16 +197,16 @@ int bench_csv_run(void *state, int64_t n)
 
 int bench_write_run(void *state, int64_t n)
 {
-    (void)state;
-    static char record[SMALL_BYTES];
+    static char record[LARGE_RECORD];
+    const size_t size = *(const size_t *)state;
     for (int64_t i = 0; i < n; i++) {
         stk_error err;
         stk_record_writer *w = NULL;
         if (stk_record_writer_new(bench_data_path("written"), NULL, &w, &err))
             return failed("write", &err);
-        for (int k = 0; k < SMALL_RECORDS; k++) {
+        for (int k = 0; k < (int)(WRITTEN_BYTES / size); k++) {
             memcpy(record, &k, sizeof k); /* no two alike */
-            if (stk_record_write(w, record, sizeof record, &err)) return failed("write", &err);
+            if (stk_record_write(w, record, size, &err)) return failed("write", &err);
         }
         if (stk_record_writer_commit(w, &err)) return failed("write", &err);
     }
@@ -215,9 +216,10 @@ int bench_write_run(void *state, int64_t n)
 /* "check": the bytes of the file; the format leaves no choice. */
 int bench_write_setup(const bench_options *o, void **state)
 {
-    (void)o;
-    *state = NULL;
-    if (bench_write_run(NULL, 1)) return 1;
+    static size_t size;
+    size = strstr(o->row, "small") ? SMALL_RECORD : LARGE_RECORD;
+    *state = &size;
+    if (bench_write_run(&size, 1)) return 1;
     FILE *f = fopen(bench_data_path("written"), "rb");
     uint8_t block[1 << 16];
     uLong sum = crc32(0, NULL, 0);

@@ -54,7 +54,7 @@ UNITS = {"tiny_step": "us", "tiny_step_b32": "us", "mlp_b512": "us", "cnn_step":
          "fit_tiny_step": "us", "fit_tiny_step_b32": "us", "fit_mlp_b512": "us",
          "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB",
          "record_pipeline": "ms", "photo_folder": "ms", "photo_folder_scaled": "ms", "csv_table": "ms",
-         "record_write": "ms", "record_verify": "ms"}
+         "record_write": "ms", "record_write_small": "ms", "record_verify": "ms"}
 CNN_FILTERS, CNN_CLASSES = 32, 10
 
 

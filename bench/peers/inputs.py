@@ -17,7 +17,7 @@ PIXELS = SIDE * SIDE * 3
 SCALARS = 10_000_000
 PHOTO_H, PHOTO_W = 768, 1024
 CSV_ROWS, CSV_COLUMNS, CSV_CHECKED, CSV_TIMED = 1_000_000, 20, 100_000, 20_000
-SMALL_RECORDS, SMALL_BYTES = 1000, 10000
+WRITTEN_BYTES, LARGE_RECORD, SMALL_RECORD = 10_000_000, 10_000, 1000
 CHECKED = 2  # batches in a digest
 # Batches per iteration of Stoker's rows, more than anybody reads ahead. Peers that need seconds for
 # them do a part, and the time is that of the whole.
@@ -247,9 +247,9 @@ def tf_csv_table(tf):
     return common.Timed(run, check=digest.numbers())
 
 
-def tf_record_write(tf):
+def tf_record_write(tf, size):
     path = folder() / "written_tf"
-    records = [k.to_bytes(4, "little") + bytes(SMALL_BYTES - 4) for k in range(SMALL_RECORDS)]
+    records = [k.to_bytes(4, "little") + bytes(size - 4) for k in range(WRITTEN_BYTES // size)]
 
     def run(count):
         for _ in range(count):
@@ -301,7 +301,10 @@ def tf_rows(tf):
             way("tensorflow", "tf.data", lambda: tf_photo_folder(tf, 1, same=False)),
             way("tensorflow_half", "tf.data ratio=2", lambda: tf_photo_folder(tf, 2))],
         "csv_table": [way("tensorflow", "CsvDataset", lambda: tf_csv_table(tf))],
-        "record_write": [way("tensorflow", "TFRecordWriter", lambda: tf_record_write(tf))],
+        "record_write": [
+            way("tensorflow", "TFRecordWriter", lambda: tf_record_write(tf, LARGE_RECORD))],
+        "record_write_small": [
+            way("tensorflow", "TFRecordWriter", lambda: tf_record_write(tf, SMALL_RECORD))],
         "record_verify": [way("tensorflow", "TFRecordDataset", lambda: tf_record_verify(tf))],
     }
     try:
