@@ -25,6 +25,12 @@ struct stk_slab {
     bool closed;
 };
 
+/* Written under the lock, read without it (stk_slab_bytes). */
+static void count_bytes(stk_slab *s, int64_t more)
+{
+    __atomic_store_n(&s->bytes, s->bytes + more, __ATOMIC_RELAXED);
+}
+
 static void drop_block(block *b)
 {
     if (b->buffer.size >= PAGES_FROM) stk_free_pages(b->buffer.data, b->buffer.size);
@@ -50,7 +56,7 @@ static void come_back(stk_buffer *self)
         s->free = b;
         s->nfree++;
     } else {
-        s->bytes -= (int64_t)b->buffer.size;
+        count_bytes(s, -(int64_t)b->buffer.size);
     }
     bool last = s->closed && s->out == 0;
     pthread_mutex_unlock(&s->lock);
@@ -112,7 +118,7 @@ static block *find_block(stk_slab *s, size_t size)
         s->nfree--;
     }
     s->out++;
-    if (!found) s->bytes += (int64_t)size;
+    if (!found) count_bytes(s, (int64_t)size);
     pthread_mutex_unlock(&s->lock);
     return found;
 }
@@ -130,7 +136,7 @@ stk_status stk_slab_take(stk_slab *s, stk_dtype dtype, int32_t rank, const int64
     if (!b) {
         pthread_mutex_lock(&s->lock);
         s->out--;
-        s->bytes -= (int64_t)size;
+        count_bytes(s, -(int64_t)size);
         pthread_mutex_unlock(&s->lock);
         return stk_fail_memory(err, "batch", size);
     }
