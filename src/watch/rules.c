@@ -185,6 +185,16 @@ static bool has_tiny_ops(const court *c)
     double each = call_seconds(c->r, &calls);
     return c->r->program.launches >= 100 && each < 2e-6;
 }
+/* What tiny ops cost, as a gain: their time against that of the same arithmetic in large pieces. */
+static double price_tiny_ops(const court *c)
+{
+    int64_t calls;
+    double each = call_seconds(c->r, &calls), launches = c->r->program.launches;
+    if (!has_tiny_ops(c) || c->r->roof.gflops[0] <= 0) return 0;
+    double lost = launches * each - c->r->program.flops / (c->r->roof.gflops[0] * 1e9);
+    double part = lost / c->wall;
+    return part > 0 && part < 1 ? 1 / (1 - part) : 0;
+}
 /* Calls are counted, and noise only makes them longer: this holds on a noisy machine too. */
 static bool is_overhead(const court *c)
 {
@@ -327,7 +337,7 @@ static stk_rule decide(court *c)
         say_warm_up(c);
         return STK_RULE_WARM_UP;
     }
-    if (cause >= 0) {
+    if (cause >= 0 && dearest >= price_tiny_ops(c)) {
         priced[cause].say(c);
         return priced[cause].rule == STK_RULE_INPUT ? storage_or_input(c->r) : priced[cause].rule;
     }
