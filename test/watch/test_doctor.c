@@ -145,7 +145,7 @@ static const truth truths[] = {
      .first = ANY},
     {.real = {"trainer: shuffle that refills", REAL_SHUFFLED, REAL_MLP, .read_ms = 2},
      .verdicts = "input-bound|storage-bound",
-     .evidence = "bursts",
+     .evidence = "train.bin",
      .first = STK_KNOB_PREFETCH},
     {.real = {"trainer: callback that sleeps", REAL_ARRAYS, REAL_SMALL, .callback_ms = 0.8},
      .verdicts = "callback-bound",
