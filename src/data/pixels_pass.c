@@ -1,18 +1,12 @@
 /* The passes that are limited by memory: one read, one write, everything else in between. Written once, compiled for
  * AVX2 as well where the machine may have it. No step may differ between the two: contraction is off. */
 #include "data/pixels.h"
+#include "data/wide.h"
 
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-#define WIDE       __attribute__((target("avx2")))
-#define HAS_WIDE() __builtin_cpu_supports("avx2")
-#else
-#define WIDE
-#define HAS_WIDE() 0
 #endif
 
 /* ---- scale and shift ---------------------------------------------------------------------------- */

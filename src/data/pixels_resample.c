@@ -3,18 +3,9 @@
  * the caches. Both give the same bits: contraction is off, and sums have one order. */
 #include "base/resize_taps.h"
 #include "data/pixels.h"
+#include "data/wide.h"
 
 #include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WIDE       __attribute__((target("avx2")))
-#define HAS_WIDE() __builtin_cpu_supports("avx2")
-#else
-#define WIDE
-#define HAS_WIDE() 0
-#endif
 
 /* Row y lies at data + y % kept * bytes; a whole picture keeps all. */
 typedef struct row_store {

@@ -38,6 +38,18 @@ static void axis(stk_text *t, double x1, double y1, double x2, double y2)
                  y1, x2, y2);
 }
 
+/* Lines at nothing, half and all of a scale that stands on `base`. */
+static void levels(stk_text *t, double left, double base, double tall, double top,
+                   char *(*say)(double value, char text[24]))
+{
+    char text[24];
+    for (int k = 0; k <= 2; k++) {
+        double y = base - tall * k / 2.0;
+        axis(t, left - 6, y, WIDE - 10, y);
+        words(t, left - 12, y + 4, "end", "s", say(top * k / 2, text));
+    }
+}
+
 /* ---- where one step goes ----------------------------------------------------------------------------------------- */
 
 void stk_svg_budget(const stk_report *r, stk_text *t)
@@ -286,11 +298,7 @@ void stk_svg_steps(const stk_report *r, stk_text *t)
     if (cut <= 0) return;
     double step = (double)(WIDE - LEFT - 10) / (double)r->nsteps;
     begin(t, BASE + 20, "step times");
-    for (int k = 0; k <= 2; k++) {
-        double y = BASE - TALL * k / 2.0;
-        axis(t, LEFT - 6, y, WIDE - 10, y);
-        words(t, LEFT - 12, y + 4, "end", "s", stk_time_text(cut * k / 2, text));
-    }
+    levels(t, LEFT, BASE, TALL, cut, stk_time_text);
     for (int64_t i = 0; i < r->nsteps; i++) {
         double h = fmin(1, r->step_seconds[i] / cut) * TALL;
         rect(t, LEFT + (double)i * step, BASE - h, fmax(step * 0.8, 0.6), h,
@@ -317,11 +325,7 @@ void stk_svg_arena(const stk_report *r, stk_text *t)
     if (top <= 0) return;
     double x_scale = (WIDE - LEFT - 10) / width, y_scale = TALL / top;
     begin(t, BASE + 22, "memory plan");
-    for (int k = 0; k <= 2; k++) {
-        double y = BASE - TALL * k / 2.0;
-        axis(t, LEFT - 6, y, WIDE - 10, y);
-        words(t, LEFT - 12, y + 4, "end", "s", stk_bytes_text(top * k / 2, size));
-    }
+    levels(t, LEFT, BASE, TALL, top, stk_bytes_text);
     for (int64_t i = 0; i < r->nbuffers; i++) {
         const stk_buffer_row *b = &r->buffers[i];
         double h = fmax((double)b->bytes * y_scale, 0.5),

@@ -332,11 +332,10 @@ TEST(buffers_share_the_budget)
 
 TEST(choices_are_remembered)
 {
-    char folder[] = "/tmp/stk_tune_XXXXXX", path[64];
     stk_error err;
     char *text = NULL;
-    REQUIRE(CHECK(mkdtemp(folder) != NULL));
-    setenv("STOKER_CACHE", folder, 1);
+    temporary("data_tune");
+    setenv("STOKER_CACHE", temporary_folder, 1);
     stk_dataset *ds = slow_pipeline(&sleepy, NULL, false);
     stk_stream_usage usage = {0};
     for (int i = 0; i < 20 && usage.threads <= 8; i++) {
@@ -351,9 +350,6 @@ TEST(choices_are_remembered)
     stk_free(text);
     stk_stream_release(s);
     stk_dataset_release(ds);
-    snprintf(path, sizeof path, "%s/data_tune", folder);
-    unlink(path);
-    rmdir(folder);
 }
 
 static stk_status call_halve(void *x, const stk_map_info *i, stk_tensor *const *in,

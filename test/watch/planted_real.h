@@ -4,6 +4,7 @@
 #define STK_TEST_PLANTED_REAL_H
 
 #include "planted.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 
@@ -151,8 +152,8 @@ static inline stk_status real_arrays(real *self, stk_error *err)
 
 static inline stk_status real_file(real *self, stk_error *err)
 {
-    char path[] = "/tmp/stk-planted-XXXXXX";
-    self->file = mkstemp(path);
+    const char *path = temporary("train.bin");
+    self->file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (self->file < 0) return stk_fail(err, STK_ERR_STATE, "no temporary file");
     unlink(path);
     size_t bytes = (size_t)stk_tensor_bytes(self->x);
