@@ -159,7 +159,7 @@ static int best_by_hand(stk_dataset *ds)
 }
 
 /* Tuned over the best, by turns. The tuned one runs for five seconds at most until it has to be there. */
-static void compare(const char *what, stk_dataset *ds)
+static double tuned_over_hand(const char *what, stk_dataset *ds)
 {
     int hand = best_by_hand(ds);
     double ratio = 0;
@@ -177,12 +177,19 @@ static void compare(const char *what, stk_dataset *ds)
     }
     stk_stream_usage usage = {0};
     CHECK(stk_stream_usage_read(tuned, &usage));
-    CHECK_MSG(ratio >= AS_GOOD_AS, "%s: tuned (%d workers) reaches %.2f of %d workers set by hand",
-              what, (int)usage.threads, ratio, hand);
-    if (getenv("STOKER_TEST_VERBOSE"))
+    if (ratio < AS_GOOD_AS || getenv("STOKER_TEST_VERBOSE"))
         printf("  %-16s %.2f of %d workers by hand, tuned to %d after %.1f s\n", what, ratio, hand,
                (int)usage.threads, (double)(stk_now_ns() - begun) * 1e-9);
     stk_stream_release(tuned);
+    return ratio;
+}
+
+/* A machine that others use as well may spoil a try; a tuner that is wrong is wrong three times. */
+static void compare(const char *what, stk_dataset *ds)
+{
+    double ratio = 0;
+    for (int tries = 0; tries < 3 && ratio < AS_GOOD_AS; tries++) ratio = tuned_over_hand(what, ds);
+    CHECK_MSG(ratio >= AS_GOOD_AS, "%s: tuned reaches %.2f of the best set by hand", what, ratio);
     stk_dataset_release(ds);
 }
 
@@ -243,16 +250,19 @@ static stk_status call_large(void *x, const stk_map_info *i, stk_tensor *const *
     return STK_OK;
 }
 
+/* 0 fused map and batch, 1 shapes known late and a shuffle, 2 a cache as well, 3 forty batches (80 MB) ahead. */
 static stk_dataset *large_pipeline(int kind)
 {
     stk_map_fn large = {.name = "large", .call = call_large, .output = &large_schema};
-    if (kind) large.output = &open_schema;
+    bool open = kind == 1 || kind == 2;
+    if (open) large.output = &open_schema;
     stk_dataset *ds = stk_data_range(0, kind == 2 ? 12 : 400, 1, NULL);
-    if (kind) ds = stk_data_filter(ds, &all, NULL);
+    if (open) ds = stk_data_filter(ds, &all, NULL);
     ds = stk_data_map(ds, &large, NULL, NULL);
     if (kind == 2) ds = stk_data_repeat(stk_data_cache(ds, NULL, NULL), 20, NULL);
-    if (kind) ds = stk_data_shuffle(ds, 8, 1, true, NULL);
-    return stk_data_prefetch(stk_data_batch(ds, 2, true, NULL), STK_AUTOTUNE, NULL);
+    if (open) ds = stk_data_shuffle(ds, 8, 1, true, NULL);
+    ds = stk_data_batch(ds, 2, true, NULL);
+    return stk_data_prefetch(ds, kind == 3 ? 40 : STK_AUTOTUNE, NULL);
 }
 
 /* Megabytes that the process grew by at its peak, from a process of its own. */
@@ -273,6 +283,8 @@ static int measure_growth(int kind, int64_t budget)
             stk_tensor *part = NULL;
             if (stk_stream_next(s, &part, &end, &err) != STK_OK) _exit(254);
             if (!end) sum += stk_tensor_at(part, 5);
+            if (kind == 3 && !end)
+                usleep(10000); /* slower than its input: what may be ahead is ahead */
             stk_tensor_release(part);
         }
         int64_t grown = (status_kb("VmHWM") - before) / 1024;
@@ -296,8 +308,9 @@ TEST(memory_stays_in_its_budget)
 #endif
     }
 #if !SANITIZED
-    int free_to_grow = measure_growth(0, (int64_t)4000 * MEGABYTE);
-    CHECK_MSG(free_to_grow > BUDGET, "with any budget it only grows by %d MB", free_to_grow);
+    int free_to_grow = measure_growth(3, (int64_t)4000 * MEGABYTE);
+    CHECK_MSG(free_to_grow > BUDGET,
+              "asked for 80 MB ahead it grows by %d MB: what is measured here?", free_to_grow);
 #endif
 }
 

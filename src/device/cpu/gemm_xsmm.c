@@ -12,6 +12,8 @@
 #include "device/cpu/gemm.h"
 
 #include <libxsmm.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 enum { BLOCK = 64, MOST = 1 << 14 };
 
@@ -48,6 +50,15 @@ static uint32_t aligned(const void *params)
     return g->m % cut_of(g).step == 0 && !stk_gemm_by_columns(g) ? stk_gemm_aligned(g) : 0;
 }
 
+/* When it wakes up the library asks OpenMP, by an environment variable, to bind threads: whoever loads OpenMP after
+ * that (oneDNN, a program started from here) would sit on one processor for good. So the variable is taken back. */
+static void wake_up(void)
+{
+    bool wanted = getenv("OMP_PROC_BIND") != NULL;
+    libxsmm_init();
+    if (!wanted) unsetenv("OMP_PROC_BIND");
+}
+
 static libxsmm_smmfunction generate(const stk_gemm *g, int64_t rows)
 {
     int lda = (int)g->ldb, ldb = (int)g->lda, ldc = (int)g->ldc;
@@ -65,7 +76,9 @@ static void discard(stk_launch *launch)
 
 static stk_status prepare(stk_launch *launch, stk_error *err)
 {
+    static pthread_once_t awake = PTHREAD_ONCE_INIT;
     const stk_gemm *g = launch->params;
+    pthread_once(&awake, wake_up);
     code *made = stk_calloc(1, sizeof *made);
     if (!made) return stk_fail_memory(err, "code of a matrix product", sizeof *made);
     launch->state = made;

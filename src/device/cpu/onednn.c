@@ -1,10 +1,12 @@
 /* onednn.c - finds oneDNN at run time and keeps it single-threaded. */
+#define _GNU_SOURCE /* processors of a thread */
 #include "device/cpu/onednn.h"
 
 #if STK_HAVE_ONEDNN
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 
 enum { OTHER_MAJOR = DNNL_VERSION_MAJOR == 2 ? 3 : 2 };
@@ -53,9 +55,14 @@ static bool open_major(int major)
     return false;
 }
 
+/* OpenMP comes along, and where OMP_PROC_BIND is set it binds the thread that loads it to one processor. Its threads are
+ * not used, and every thread made later would inherit that. */
 static void open_once(void)
 {
+    cpu_set_t mine;
+    bool known = sched_getaffinity(0, sizeof mine, &mine) == 0;
     if (open_major(DNNL_VERSION_MAJOR) || open_major(OTHER_MAJOR)) usable = &library;
+    if (known) (void)sched_setaffinity(0, sizeof mine, &mine);
 }
 
 const stk_onednn *stk_onednn_get(void)
