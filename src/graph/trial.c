@@ -1,8 +1,10 @@
 /* trial.c - one thread or all? Programs find out by trying, and look again from time to time: whether threads help
  * depends on how far apart the cores are, on who else uses them, and on where a hypervisor happens to have put them.
  *
- *     runs:   1 1 1 1 A A A A 1 1 1 1 A A A A ... then the faster way for about a second, then once more
+ *     runs:   1 1 1 1 A A A A 1 1 1 1 A A A A ... then the faster way for a while, then 1 1 1 1 A A A A once more
  *             w w . . w w . . w w . . w w . .      w: not counted, the data is still moving between the cores
+ *
+ * A while is 50 ms, or so long that trying stays below two hundredths of the time.
  *
  * The medians of the counted runs are compared. Results have the same bits either way. */
 #include "graph/program.h"
@@ -35,12 +37,12 @@ static void note(stk_thread_trial *t, int all, int64_t ns)
 /* A change of mind needs a clear difference. */
 static void decide(stk_thread_trial *t)
 {
-    static const double CLEARLY = 0.97, REST_NS = 1e9;
-    enum { LEAST_REST = 200 };
+    static const double CLEARLY = 0.97, REST_NS = 50e6;
+    enum { LEAST_REST = 50 }; /* times as many runs as were tried */
     double one = (double)t->ns[0][t->kept[0] / 2], all = (double)t->ns[1][t->kept[1] / 2];
     bool was_one = t->threads == 1 || t->rounds == FIRST_ROUNDS;
     t->threads = was_one ? !(all < CLEARLY * one) : one < CLEARLY * all;
-    t->rest = (int64_t)(REST_NS / (t->threads == 1 ? one : all)) + LEAST_REST;
+    t->rest = (int64_t)(REST_NS / (t->threads == 1 ? one : all)) + LEAST_REST * 2 * t->block;
     t->kept[0] = t->kept[1] = t->done = 0;
     t->rounds = 1;
 }
