@@ -26,17 +26,28 @@ enum {
     SMALL_RECORD = 1000
 };
 
-char *bench_data_path(const char *name)
+static char *path_in(const char *folder, const char *name)
 {
     static char paths[3][512];
     static int next;
+    char *path = paths[next++ % 3];
+    mkdir(folder, 0755);
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+char *bench_data_path(const char *name)
+{
     const char *folder = getenv("STOKER_BENCH_DATA");
     if (!folder)
         folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm/stoker-bench" : "/tmp/stoker-bench";
-    mkdir(folder, 0755);
-    char *path = paths[next++ % 3];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
+    return path_in(folder, name);
+}
+
+static char *bench_disk_path(const char *name)
+{
+    const char *folder = getenv("STOKER_BENCH_DISK");
+    return folder ? path_in(folder, name) : bench_data_path(name);
 }
 
 static int failed(const char *what, const stk_error *err) { return bench_failed(what, err); }
@@ -202,7 +213,7 @@ int bench_write_run(void *state, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         stk_error err;
         stk_record_writer *w = NULL;
-        if (stk_record_writer_new(bench_data_path("written"), NULL, &w, &err))
+        if (stk_record_writer_new(bench_disk_path("written"), NULL, &w, &err))
             return failed("write", &err);
         for (int k = 0; k < (int)(WRITTEN_BYTES / size); k++) {
             memcpy(record, &k, sizeof k); /* no two alike */
@@ -220,7 +231,7 @@ int bench_write_setup(const bench_options *o, void **state)
     size = strstr(o->row, "small") ? SMALL_RECORD : LARGE_RECORD;
     *state = &size;
     if (bench_write_run(&size, 1)) return 1;
-    FILE *f = fopen(bench_data_path("written"), "rb");
+    FILE *f = fopen(bench_disk_path("written"), "rb");
     uint8_t block[1 << 16];
     uLong sum = crc32(0, NULL, 0);
     double bytes = 0;

