@@ -4,12 +4,15 @@
  *     runs:   1 1 1 1 A A A A 1 1 1 1 A A A A ... then the faster way for a while, then 1 1 1 1 A A A A once more
  *             w w . . w w . . w w . . w w . .      w: not counted, the data is still moving between the cores
  *
- * A while is 50 ms, or so long that trying stays below two hundredths of the time.
+ * A while is 50 ms, or so long that what trying the slower way has cost stays below a hundredth of it: with somebody
+ * else on the second processor a step on two may take milliseconds.
  *
  * The medians of the counted runs are compared. Results have the same bits either way. */
 #include "graph/program.h"
 
 #include "base/clock.h"
+
+#include <math.h>
 
 enum { FIRST_ROUNDS = 4 };
 
@@ -37,13 +40,15 @@ static void note(stk_thread_trial *t, int all, int64_t ns)
 /* A change of mind needs a clear difference. */
 static void decide(stk_thread_trial *t)
 {
-    static const double CLEARLY = 0.97, REST_NS = 50e6;
-    enum { LEAST_REST = 50 }; /* times as many runs as were tried */
+    static const double CLEARLY = 0.97, LEAST_REST_NS = 50e6, MOST_REST_NS = 10e9;
     double one = (double)t->ns[0][t->kept[0] / 2], all = (double)t->ns[1][t->kept[1] / 2];
     bool was_one = t->threads == 1 || t->rounds == FIRST_ROUNDS;
     t->threads = was_one ? !(all < CLEARLY * one) : one < CLEARLY * all;
-    t->rest = (int64_t)(REST_NS / (t->threads == 1 ? one : all)) + LEAST_REST * 2 * t->block;
+    double chosen = fmax(t->threads == 1 ? one : all, 1),
+           lost = (double)t->spent - chosen * t->done;
+    t->rest = (int64_t)(fmin(fmax(100 * lost, LEAST_REST_NS), MOST_REST_NS) / chosen) + 1;
     t->kept[0] = t->kept[1] = t->done = 0;
+    t->spent = 0;
     t->rounds = 1;
 }
 
@@ -54,7 +59,9 @@ stk_status stk_program_run_trial(stk_program *p, stk_error *err)
     bool counts = t->done % t->block >= t->block / 2;
     int64_t start = stk_now_ns();
     STK_TRY(stk_program_run_once(p, all ? 0 : 1, err));
-    if (counts) note(t, all, stk_now_ns() - start);
+    int64_t took = stk_now_ns() - start;
+    t->spent += took;
+    if (counts) note(t, all, took);
     if (++t->done == 2 * t->block * t->rounds) decide(t);
     return STK_OK;
 }
