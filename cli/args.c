@@ -170,12 +170,17 @@ bool cli_int(const cli_args *args, const char *option, int64_t least, int64_t mo
     if (!text) return true;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < least || value > most)
-        return cli_usage(args, "--%s is '%s'; it must be a whole number from %lld%s", option, text,
-                         (long long)least, most == INT64_MAX ? " up" : ""),
-               false;
-    *out = value;
-    return true;
+    if (!errno && end != text && !*end && value >= least && value <= most) {
+        *out = value;
+        return true;
+    }
+    char range[64] = "";
+    if (most < INT64_MAX)
+        snprintf(range, sizeof range, " from %lld to %lld", (long long)least, (long long)most);
+    else if (least > INT64_MIN)
+        snprintf(range, sizeof range, " from %lld up", (long long)least);
+    cli_usage(args, "--%s is '%s'; it must be a whole number%s", option, text, range);
+    return false;
 }
 
 bool cli_double(const cli_args *args, const char *option, double least, double most, double *out)

@@ -32,8 +32,10 @@ typedef struct cli_command {
 
 #define CLI_COMMAND(name) extern const cli_command cli_##name;
 #include "commands.def"
-extern const cli_command *const cli_commands[]; /* ends with NULL */
-const cli_command *cli_find(const char *name);  /* NULL */
+extern const cli_command *const cli_commands[];   /* ends with NULL */
+bool cli_same_file(const char *a, const char *b); /* both there, and one */
+int cli_unknown_command(const char *name);        /* tells, with what may have been meant */
+const cli_command *cli_find(const char *name);    /* NULL */
 
 /* Exit codes: documented in the man page and by `stoker help`; scripts rely on them. */
 enum {

@@ -67,10 +67,11 @@ const cli_command cli_data = {
     .summary = "look at, check, repair, convert and measure data files",
     .text =
         "inspect FILE            features, types, shapes and sizes\n"
-        "head FILE               the first examples as a table\n"
-        "stats FILE              smallest, largest, mean of each feature; balance of classes\n"
+        "head FILE               the first records of a TFRecord file\n"
+        "stats FILE              smallest, largest, mean of each feature; balance of classes;\n"
+        "                        how many numbers are NaN or infinite\n"
         "verify FILE...          checksums and contents; exit code 4 when something is damaged\n"
-        "repair FILE OUT         a new file with the good records\n"
+        "repair FILE OUT         a new file with the good records of a TFRecord file\n"
         "convert FROM TO         folder of pictures, .csv, .npz or TFRecord to TFRecord (in "
         "shards);\n"
         "                        TFRecord to .csv or .npz. An interrupted conversion goes on where "

@@ -18,10 +18,10 @@ static const struct {
 } codes[] = {
     {CLI_OK, "done"},
     {CLI_FAILED, "failed, in a way that has no number of its own"},
-    {CLI_USAGE, "wrong command, option or argument"},
+    {CLI_USAGE, "wrong command, option or argument, or a name that does not exist"},
     {CLI_FILE, "a file cannot be read or written (missing, read-only, disk full)"},
     {CLI_FORMAT, "a file was read and makes no sense, or holds something that is not supported"},
-    {CLI_MISFIT, "model and data do not fit each other"},
+    {CLI_MISFIT, "model and data do not fit each other: shapes, types, labels without a class"},
     {CLI_MEMORY, "out of memory"},
     {CLI_INTERRUPTED, "interrupted; the checkpoint, if one was named, is written"},
 };
@@ -165,7 +165,7 @@ static int run(const cli_args *args)
         return CLI_OK;
     }
     const cli_command *command = cli_find(args->rest[0]);
-    if (!command) return cli_usage(args, "there is no command '%s'", args->rest[0]);
+    if (!command) return cli_unknown_command(args->rest[0]);
     cli_print_help(stdout, command);
     return CLI_OK;
 }

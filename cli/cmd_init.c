@@ -135,15 +135,20 @@ static int run(const cli_args *args)
     if (!kind) {
         const char *near = cli_near(args->rest[0], kind_name, NULL);
         return cli_usage(args, "there is no kind '%s'%s%s%s; `stoker init` lists them",
-                         args->rest[0], near ? ", did you mean '" : "", near ? near : "",
-                         near ? "'?" : "");
+                         args->rest[0], near ? " (did you mean '" : "", near ? near : "",
+                         near ? "'?)" : "");
     }
     const char *shape = cli_text(args, "input", kind->input);
     int64_t product = read_shape(shape), outputs = kind->outputs;
     if (!product) return cli_usage(args, "--input is '%s'; it must be sizes like 28,28,1", shape);
     if (!cli_int(args, "classes", 1, 1 << 24, &outputs)) return CLI_USAGE;
-    return write_model(args, kind, shape, outputs, product, &err) == STK_OK ? CLI_OK
-                                                                            : cli_fail(args, &err);
+    stk_status status = write_model(args, kind, shape, outputs, product, &err);
+    if (status == STK_ERR_SHAPE) {
+        size_t used = strlen(err.message);
+        snprintf(err.message + used, sizeof err.message - used,
+                 "; --input is '%s', %s takes sizes like %s", shape, kind->name, kind->input);
+    }
+    return status == STK_OK ? CLI_OK : cli_fail(args, &err);
 }
 
 static const cli_option options[] = {

@@ -1,5 +1,5 @@
 /* stoker summary MODEL.json */
-#include "cli.h"
+#include "load.h"
 
 static void print_json(const stk_model *m)
 {
@@ -23,7 +23,7 @@ static int run(const cli_args *args)
     stk_error err;
     stk_model *m = NULL;
     char *text = NULL;
-    if (stk_model_load_json(args->rest[0], &m, &err) != STK_OK) return cli_fail(args, &err);
+    if (cli_load_model(args->rest[0], &m, &err) != STK_OK) return cli_fail(args, &err);
     int code = CLI_OK;
     stk_summary_options how = {.ascii = cli_given(args, "ascii"),
                                .nested = cli_given(args, "nested")};

@@ -52,11 +52,17 @@ static void catch_signals(stk_trainer *t)
 
 /* ---- before ---------------------------------------------------------------------------------------------------- */
 
-/* Better to know now than after an hour of training. */
-static stk_status check_writable(const char *path, stk_error *err)
+/* Better to know now than after an hour of training; and what is read must not be written over. */
+static stk_status check_writable(const cli_args *args, const char *path, stk_error *err)
 {
     char copy[4096];
     if (!path) return STK_OK;
+    for (int i = 0; i < args->nrest; i++)
+        if (cli_same_file(path, args->rest[i]))
+            return cli_error(err, STK_ERR_ARGUMENT,
+                             "%s: is read by this command, so nothing can be written there; give "
+                             "another name",
+                             path);
     snprintf(copy, sizeof copy, "%s", path);
     const char *folder = dirname(copy);
     if (access(folder, W_OK | X_OK) != 0)
@@ -70,7 +76,7 @@ static stk_status check_outputs(const cli_args *args, stk_error *err)
     static const char *const files[] = {"checkpoint", "save-weights", "history", "csv"};
     stk_status status = STK_OK;
     for (size_t i = 0; status == STK_OK && i < sizeof files / sizeof *files; i++)
-        status = check_writable(cli_text(args, files[i], NULL), err);
+        status = check_writable(args, cli_text(args, files[i], NULL), err);
     return status;
 }
 
@@ -137,7 +143,7 @@ static stk_status prepare(job *j, stk_error *err)
     const char *validation = cli_text(args, "val", NULL),
                *weights = cli_text(args, "weights", NULL);
     stk_status status = check_outputs(args, err);
-    if (status == STK_OK) status = stk_model_load_json(args->rest[0], &j->model, err);
+    if (status == STK_OK) status = cli_load_model(args->rest[0], &j->model, err);
     if (status == STK_OK)
         status =
             cli_load_data(args, j->model, args->nrest - 1, args->rest + 1, true, &j->data, err);
@@ -158,7 +164,10 @@ static stk_status prepare(job *j, stk_error *err)
     j->goal = cli_choose_goal(args, j->model, &j->data);
     j->how.loss = j->goal.loss;
     j->how.metrics = j->goal.metrics;
-    status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
+    status = cli_check_labels(j->model, &j->data, j->goal.loss, err);
+    if (status == STK_OK && validation)
+        status = cli_check_labels(j->model, &j->validation, j->goal.loss, err);
+    if (status == STK_OK) status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
     if (status == STK_OK && weights)
         status = stk_trainer_load_weights(j->trainer, weights, false, err);
     if (status == STK_OK) status = add_callbacks(j, err);

@@ -14,7 +14,8 @@ typedef struct data_feature {
     int64_t records, bytes; /* that have it */
     int64_t least, most;    /* values per record */
     int64_t numbers;        /* finite values seen */
-    double low, high, sum, square;
+    int64_t odd;            /* NaN and infinite ones */
+    double low, high, sum;
     int64_t labels; /* distinct small integers, -1: too many or others */
     int64_t label[128], label_count[128];
 } data_feature;
@@ -43,7 +44,8 @@ void data_bar_end(data_bar *bar);
 
 bool data_ends(const char *path, const char *end); /* case does not count */
 bool data_is_folder(const char *path);
-/* Reader options from --bad, --compression. false: told. */
+bool data_is_array(const char *path); /* by its name: .csv, .npy, .npz */
+/* Reader options from --compression. false: told. */
 bool data_record_options(const cli_args *args, stk_record_options *out);
 
 /* The subcommands; rest[0] is the subcommand's own name. */

@@ -53,12 +53,14 @@ static void count_values(data_feature *f, const stk_feature_seen *seen)
     if (stk_feature_values(seen, &values, NULL) != STK_OK) return;
     for (int64_t i = 0; i < seen->count; i++) {
         double v = stk_tensor_at(values, i);
-        if (!isfinite(v)) continue;
+        if (!isfinite(v)) {
+            f->odd++;
+            continue;
+        }
         if (f->numbers == 0 || v < f->low) f->low = v;
         if (f->numbers == 0 || v > f->high) f->high = v;
         f->numbers++;
         f->sum += v;
-        f->square += v * v;
     }
     if (seen->dtype == STK_I64 && seen->count == 1)
         count_label(f, ((const int64_t *)values->data)[0]);
@@ -141,6 +143,11 @@ bool data_ends(const char *path, const char *end)
     for (size_t i = 0; i < m; i++)
         if (tolower((unsigned char)path[n - m + i]) != end[i]) return false;
     return true;
+}
+
+bool data_is_array(const char *path)
+{
+    return data_ends(path, ".csv") || data_ends(path, ".npy") || data_ends(path, ".npz");
 }
 
 bool data_is_folder(const char *path)

@@ -199,5 +199,14 @@ int data_convert(const cli_args *args)
 {
     const char *from = args->rest[1], *to = args->rest[2];
     bool out = data_ends(to, ".npz") || data_ends(to, ".csv");
+    bool records = !data_is_array(from) && !data_is_folder(from);
+    if (cli_same_file(from, to))
+        return cli_usage(args, "%s would be written over itself; give another name", from);
+    if (out && !records)
+        return cli_usage(
+            args,
+            "%s is no TFRecord file, and only those become .npz or .csv; convert it to "
+            "a .tfrecord file",
+            from);
     return out ? data_export(args, from, to) : to_records(args, from, to);
 }

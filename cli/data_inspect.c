@@ -52,9 +52,9 @@ static void values_text(const data_feature *f, char *text, size_t size)
 
 static void print_features(const data_catalog *c, bool values)
 {
-    cli_table t = {.columns = values ? 8 : 5, .right = values ? 0xfcu : 0x1cu};
-    static const char *const titles[8] = {"feature", "type", "values", "records",
-                                          "bytes",   "min",  "max",    "mean"};
+    cli_table t = {.columns = values ? 9 : 5, .right = values ? 0x1fcu : 0x1cu};
+    static const char *const titles[9] = {"feature", "type", "values", "records",   "bytes",
+                                          "min",     "max",  "mean",   "not finite"};
     for (int i = 0; i < t.columns; i++) cli_cell(&t, "%s", titles[i]);
     for (int i = 0; i < c->count; i++) {
         const data_feature *f = &c->features[i];
@@ -70,6 +70,7 @@ static void print_features(const data_catalog *c, bool values)
         cli_cell(&t, any ? "%.6g" : "-", f->low);
         cli_cell(&t, any ? "%.6g" : "-", f->high);
         cli_cell(&t, any ? "%.6g" : "-", any ? f->sum / (double)f->numbers : 0);
+        cli_cell(&t, "%lld", (long long)f->odd);
     }
     cli_table_print(&t, stdout, "");
     cli_table_free(&t);
@@ -96,6 +97,7 @@ static void print_json(const data_catalog *c, const stk_record_stats *s)
             printf(", \"mean\": ");
             cli_json_number(stdout, f->sum / (double)f->numbers);
         }
+        if (c->values) printf(", \"not_finite\": %lld", (long long)f->odd);
         printf("}");
     }
     printf("]}\n");
@@ -120,33 +122,70 @@ static void print_balance(const data_catalog *c)
 
 /* ---- tables and arrays ----------------------------------------------------------------------------- */
 
-static void tensor_numbers(const stk_tensor *t, cli_table *table)
+typedef struct numbers {
+    double low, high, mean;
+    int64_t finite, others; /* others: NaN and infinite ones */
+} numbers;
+
+static numbers tensor_numbers(const stk_tensor *t)
 {
-    double low = INFINITY, high = -INFINITY, sum = 0;
-    int64_t n = stk_tensor_count(t), finite = 0;
-    for (int64_t i = 0; i < n && t->dtype != STK_STRING; i++) {
+    numbers x = {.low = INFINITY, .high = -INFINITY};
+    double sum = 0;
+    for (int64_t i = 0; i < stk_tensor_count(t) && t->dtype != STK_STRING; i++) {
         double v = stk_tensor_at(t, i);
-        if (!isfinite(v)) continue;
-        low = fmin(low, v);
-        high = fmax(high, v);
+        bool finite = isfinite(v);
+        x.finite += finite;
+        x.others += !finite;
+        if (!finite) continue;
+        x.low = fmin(x.low, v);
+        x.high = fmax(x.high, v);
         sum += v;
-        finite++;
     }
-    cli_cell(table, finite ? "%.6g" : "-", low);
-    cli_cell(table, finite ? "%.6g" : "-", high);
-    cli_cell(table, finite ? "%.6g" : "-", finite ? sum / (double)finite : 0);
+    x.mean = x.finite ? sum / (double)x.finite : 0;
+    return x;
 }
 
-static void print_tensors(int32_t n, stk_tensor *const *tensors, const char *const *names)
+static void print_tensors_json(int32_t n, stk_tensor *const *tensors, const char *const *names)
+{
+    printf("{\"arrays\": [");
+    for (int32_t i = 0; i < n; i++) {
+        const stk_tensor *t = tensors[i];
+        numbers x = tensor_numbers(t);
+        printf("%s{\"name\": ", i ? ", " : "");
+        cli_json_text(stdout, names[i]);
+        printf(", \"type\": \"%s\", \"shape\": [", stk_dtype_name(t->dtype));
+        for (int32_t k = 0; k < t->rank; k++)
+            printf("%s%lld", k ? ", " : "", (long long)t->shape[k]);
+        printf("], \"min\": ");
+        cli_json_number(stdout, x.finite ? x.low : NAN);
+        printf(", \"max\": ");
+        cli_json_number(stdout, x.finite ? x.high : NAN);
+        printf(", \"mean\": ");
+        cli_json_number(stdout, x.finite ? x.mean : NAN);
+        printf(", \"not_finite\": %lld}", (long long)x.others);
+    }
+    printf("]}\n");
+}
+
+static void print_tensors(const cli_args *args, int32_t n, stk_tensor *const *tensors,
+                          const char *const *names)
 {
     char text[160];
-    cli_table t = {.columns = 5, .right = 0x1c};
-    static const char *const titles[5] = {"name", "type", "min", "max", "mean"};
-    for (int i = 0; i < 5; i++) cli_cell(&t, "%s", titles[i]);
+    if (args->json) {
+        print_tensors_json(n, tensors, names);
+        return;
+    }
+    cli_table t = {.columns = 6, .right = 0x3c};
+    static const char *const titles[6] = {"name", "type", "min", "max", "mean", "not finite"};
+    for (int i = 0; i < 6; i++) cli_cell(&t, "%s", titles[i]);
     for (int32_t i = 0; i < n; i++) {
         cli_cell(&t, "%s", names[i]);
         cli_cell(&t, "%s", stk_tensor_describe(tensors[i], text, sizeof text));
-        tensor_numbers(tensors[i], &t);
+        numbers x = tensor_numbers(tensors[i]);
+        cli_cell(&t, x.finite ? "%.6g" : "-", x.low);
+        cli_cell(&t, x.finite ? "%.6g" : "-", x.high);
+        cli_cell(&t, x.finite ? "%.6g" : "-", x.mean);
+        cli_cell(&t, "%lld", (long long)x.others);
     }
     cli_table_print(&t, stdout, "");
     cli_table_free(&t);
@@ -164,7 +203,7 @@ static int show_csv(const cli_args *args, const char *path)
     if (columns && names) {
         code = stk_csv_read(table, columns, &err) == STK_OK ? CLI_OK : cli_fail(args, &err);
         for (int32_t i = 0; i < n; i++) names[i] = stk_csv_column_name(table, i);
-        if (code == CLI_OK) print_tensors(n, columns, names);
+        if (code == CLI_OK) print_tensors(args, n, columns, names);
         for (int32_t i = 0; i < n; i++) stk_tensor_release(columns[i]);
     }
     free(columns);
@@ -180,7 +219,7 @@ static int show_arrays(const cli_args *args, const char *path)
     stk_npz *npz = NULL;
     if (data_ends(path, ".npy")) {
         if (stk_npy_load(path, &one, &err) != STK_OK) return cli_fail(args, &err);
-        print_tensors(1, &one, (const char *const[]){"-"});
+        print_tensors(args, 1, &one, (const char *const[]){"-"});
         stk_tensor_release(one);
         return CLI_OK;
     }
@@ -192,7 +231,7 @@ static int show_arrays(const cli_args *args, const char *path)
         arrays[i] = stk_npz_tensor(npz, i);
         names[i] = stk_npz_name(npz, i);
     }
-    if (arrays && names) print_tensors(n, arrays, names);
+    if (arrays && names) print_tensors(args, n, arrays, names);
     free(arrays);
     free(names);
     stk_npz_release(npz);
@@ -208,6 +247,14 @@ static int show(const cli_args *args, bool values)
     stk_record_stats stats;
     data_catalog c = {.values = values};
     stk_status status = scan(args, path, -1, &c, &stats, &err);
+    if (status == STK_OK && !stats.records && stats.bad) {
+        status = err.code = STK_ERR_FORMAT;
+        snprintf(err.message, sizeof err.message,
+                 "%s: is no TFRecord file, or one without a good record (%s); a .csv, .npy or .npz "
+                 "file is "
+                 "known by its name",
+                 path, stats.last_reason);
+    }
     int code = CLI_OK;
     if (status != STK_OK) {
         code = err.message[0] ? cli_fail(args, &err) : CLI_USAGE;
@@ -277,6 +324,10 @@ int data_head(const cli_args *args)
     const char *path = args->rest[1];
     if (!cli_int(args, "count", 1, 1 << 30, &count) || !data_record_options(args, &o))
         return CLI_USAGE;
+    if (data_is_array(path))
+        return cli_usage(
+            args, "head shows records of TFRecord files; `stoker data stats %s` shows this one",
+            path);
     if (stk_records_open(path, &o, &r, &err) != STK_OK) return cli_fail(args, &err);
     stk_status status = STK_OK;
     for (int64_t i = 0; i < count; i++) {

@@ -26,6 +26,23 @@ static bool ends(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+stk_status cli_load_model(const char *path, stk_model **out, stk_error *err)
+{
+    stk_status status = stk_model_load_json(path, out, err);
+    size_t used = strlen(err->message);
+    if (status == STK_ERR_FORMAT && !ends(path, ".json"))
+        snprintf(
+            err->message + used, sizeof err->message - used,
+            "; a model is JSON, as `stoker init` or Keras writes it, and stands before the data");
+    return status;
+}
+
 /* ---- .npz ------------------------------------------------------------------------------------------------- */
 
 static stk_status missing(const stk_npz *npz, const char *path, const char *name,
@@ -112,9 +129,15 @@ static stk_status find_target(const cli_args *args, const stk_csv *table, const 
             *target = i;
             return STK_OK;
         }
-    return name ? cli_error(err, STK_ERR_ARGUMENT, "%s: has no column '%s'; its last one is '%s'",
-                            path, name, n ? stk_csv_column_name(table, n - 1) : "")
-                : STK_OK;
+    if (!name) return STK_OK;
+    char known[512] = "";
+    for (int32_t i = 0; i < n; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                 stk_csv_column_name(table, i));
+    }
+    return cli_error(err, STK_ERR_ARGUMENT, "%s: has no column '%s'; it has: %s", path, name,
+                     known);
 }
 
 /* All other columns side by side: [rows, columns]. */
@@ -316,6 +339,29 @@ cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli
     if (cli_given(args, "loss")) goal = (cli_goal){cli_text(args, "loss", NULL), ""};
     goal.metrics = cli_text(args, "metrics", goal.metrics);
     return goal;
+}
+
+stk_status cli_check_labels(const stk_model *model, const cli_batches *data, const char *loss,
+                            stk_error *err)
+{
+    stk_spec out = stk_model_output(model, 0);
+    const stk_tensor *y = data->y[0];
+    int64_t classes = out.rank > 0 ? out.shape[out.rank - 1] : -1;
+    bool column = y && y->rank == out.rank && y->shape[y->rank - 1] == 1;
+    if (!y || y->dtype == STK_STRING || classes < 1 || stk_model_output_count(model) != 1 ||
+        (y->rank != out.rank - 1 && !column) ||
+        strcmp(loss, "sparse_categorical_crossentropy") != 0)
+        return STK_OK;
+    for (int64_t i = 0; i < stk_tensor_count(y); i++) {
+        double label = stk_tensor_at(y, i);
+        if (label >= 0 && label < (double)classes) continue;
+        return cli_error(
+            err, STK_ERR_SHAPE,
+            "number %lld of the targets is %g; the model has %lld classes, 0 to %lld: correct "
+            "the data or give the model more outputs",
+            (long long)i, label, (long long)classes, (long long)classes - 1);
+    }
+    return STK_OK;
 }
 
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code)

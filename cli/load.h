@@ -31,6 +31,7 @@ typedef struct cli_batches {
             "float32, mixed_bfloat16, mixed_float16 ... (default: as the model says)"              \
     }
 
+stk_status cli_load_model(const char *path, stk_model **out, stk_error *err);
 /* want_y: targets must be there. */
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
                          const char *const *paths, bool want_y, cli_batches *out, stk_error *err);
@@ -44,6 +45,9 @@ typedef struct cli_goal {
     const char *loss, *metrics;
 } cli_goal;
 cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_batches *data);
+/* Numbers of classes that the model does not have would only show as a loss that is no number. Looks at arrays, not at datasets. */
+stk_status cli_check_labels(const stk_model *model, const cli_batches *data, const char *loss,
+                            stk_error *err);
 
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);

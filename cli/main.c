@@ -21,6 +21,7 @@ static int exit_code(stk_status status)
 {
     switch (status) {
     case STK_OK: return CLI_OK;
+    case STK_ERR_ARGUMENT: return CLI_USAGE;
     case STK_ERR_IO: return CLI_FILE;
     case STK_ERR_FORMAT:
     case STK_ERR_UNSUPPORTED: return CLI_FORMAT;
@@ -71,7 +72,7 @@ static const char *command_name(int index, const void *context)
     return cli_commands[index] ? cli_commands[index]->name : NULL;
 }
 
-static int unknown_command(const char *name)
+int cli_unknown_command(const char *name)
 {
     const char *near = cli_near(name, command_name, NULL);
     fprintf(stderr, "stoker: unknown command '%s'%s%s%s\nsee: stoker help\n", name,
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     const cli_command *command = cli_find(name);
-    if (!command) return unknown_command(name);
+    if (!command) return cli_unknown_command(name);
     cli_args args;
     int code = CLI_USAGE;
     if (cli_args_parse(command, argc > 2 ? argc - 2 : 0, argv + 2, &args)) {

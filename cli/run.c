@@ -34,7 +34,7 @@ static stk_status load(cli_run *r, bool targets, stk_error *err)
     const cli_args *args = r->args;
     const char *weights = cli_text(args, "weights", NULL);
     stk_job_settings ignored;
-    stk_status status = stk_model_load_json(args->rest[0], &r->model, err);
+    stk_status status = cli_load_model(args->rest[0], &r->model, err);
     if (status == STK_OK)
         status =
             cli_load_data(args, r->model, args->nrest - 1, args->rest + 1, targets, &r->data, err);
@@ -45,6 +45,8 @@ static stk_status load(cli_run *r, bool targets, stk_error *err)
         cli_goal goal = cli_choose_goal(args, r->model, &r->data);
         r->how.loss = goal.loss;
         r->how.metrics = goal.metrics;
+        status = cli_check_labels(r->model, &r->data, goal.loss, err);
+        if (status != STK_OK) return status;
     }
     r->how.deterministic = cli_given(args, "deterministic");
     r->how.optimizer = cli_text(args, "optimizer", "adam");

@@ -22,6 +22,21 @@ static void draw(cli_show *show, const stk_progress *p)
     show->open = true;
 }
 
+/* The line that stays. On a narrow terminal the bar's text is cut, which would lose numbers for good: then it is the one
+ * that goes into files, over as many lines as it needs. */
+static void draw_last(cli_show *show, const stk_progress *p)
+{
+    char bar[2048], whole[2048];
+    stk_progress_bar(p, columns(), show->ascii, bar, sizeof bar);
+    stk_progress_epoch(p, whole, sizeof whole);
+    const char *values = strstr(whole, " samples/s");
+    size_t n = strlen(bar), m = values ? strlen(values) : 0;
+    bool cut = n < m || strcmp(bar + n - m, values ? values : "") != 0;
+    printf("\r%s\x1b[K\n", cut ? whole : bar);
+    fflush(stdout);
+    show->open = false;
+}
+
 static stk_status progress(stk_callback *self, stk_trainer *t, const stk_progress *p,
                            stk_error *err)
 {
@@ -53,9 +68,7 @@ static stk_status epoch_end(stk_callback *self, stk_trainer *t, const stk_progre
     if (show->json) {
         print_object(p);
     } else if (show->bar) {
-        draw(show, p);
-        printf("\n");
-        show->open = false;
+        draw_last(show, p);
     } else if (!show->quiet) {
         puts(stk_progress_epoch(p, text, sizeof text));
         fflush(stdout);

@@ -52,11 +52,12 @@ void cli_table_print(const cli_table *t, FILE *out, const char *indent)
     for (int i = 0; i < t->count; i++) {
         int column = i % t->columns, pad = widths[column] - width(t->cells[i]);
         bool right = t->right >> column & 1, last = column == t->columns - 1;
+        bool nothing_follows = column == t->columns - 2 && i + 1 < t->count && !*t->cells[i + 1];
         if (column == 0) fputs(indent, out);
         if (right) fprintf(out, "%*s", pad, "");
         fputs(t->cells[i], out);
-        if (!right && !last) fprintf(out, "%*s", pad, "");
-        fputs(last ? "\n" : "  ", out);
+        if (!right && !last && !nothing_follows) fprintf(out, "%*s", pad, "");
+        if (!nothing_follows) fputs(last ? "\n" : "  ", out);
     }
 }
 

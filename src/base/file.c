@@ -32,9 +32,11 @@ stk_status stk_file_open_regular(const char *path, int *fd, struct stat *info, s
     if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "open: the path is NULL");
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0) return stk_fail_system(err, "open it for reading", path);
-    if (fstat(*fd, info) == 0 && S_ISREG(info->st_mode)) return STK_OK;
+    bool known = fstat(*fd, info) == 0;
+    if (known && S_ISREG(info->st_mode)) return STK_OK;
     close(*fd);
-    return stk_fail(err, STK_ERR_IO, "%s: not a regular file", path);
+    return stk_fail(err, STK_ERR_IO, "%s: is %s; a file is expected here", path,
+                    known && S_ISDIR(info->st_mode) ? "a folder" : "no ordinary file");
 }
 
 stk_status stk_bytes_open(const char *path, stk_bytes *out, stk_error *err)

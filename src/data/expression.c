@@ -3,6 +3,7 @@
 #include "data/expression.h"
 
 #include "base/dtype.h"
+#include "base/near.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -218,6 +219,15 @@ static int32_t cast_to(parser *p, int32_t a, stk_dtype dtype)
     return id;
 }
 
+static int32_t no_function(parser *p, const char *name)
+{
+    const char *names[NAMED + 1] = {"where"};
+    char near[128];
+    for (int k = 0; k < NAMED; k++) names[k + 1] = named_rows[k].name;
+    stk_near_misses(name, names, NAMED + 1, near, sizeof near);
+    return wrong(p, "there is no function %.40s()%s%s", name, *near ? "." : "", near);
+}
+
 /* name( ... ), behind the bracket. */
 static int32_t call(parser *p, const char *name)
 {
@@ -233,7 +243,7 @@ static int32_t call(parser *p, const char *name)
     } else {
         int k = 0;
         while (k < NAMED && strcmp(named_rows[k].name, name) != 0) k++;
-        if (k == NAMED) return wrong(p, "there is no function %.40s()", name);
+        if (k == NAMED) return no_function(p, name);
         stk_x_op op = named_rows[k].op;
         if ((op == STK_X_LEAST || op == STK_X_GREATEST) && take(p, ","))
             id = call_min_max(p, op, a);

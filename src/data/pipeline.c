@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/near.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,7 @@ stk_status stk_option_int(const stk_json *op, const char *name, int64_t low, int
     if (!v) return STK_OK;
     if (v->kind != STK_JSON_INT) return wrong_type(name, v, "a whole number", err);
     if (v->integer < low || v->integer > high)
-        return stk_fail(err, STK_ERR_RANGE, "\"%s\" is %lld, it takes %lld..%lld", name,
+        return stk_fail(err, STK_ERR_FORMAT, "\"%s\" is %lld, it takes %lld..%lld", name,
                         (long long)v->integer, (long long)low, (long long)high);
     *value = v->integer;
     return STK_OK;
@@ -92,10 +93,19 @@ stk_status stk_option_text(const stk_json *op, const char *name, const char **va
     return STK_OK;
 }
 
-static stk_status unknown_option(const char *name, const char *list, stk_error *err)
+static stk_status unknown_option(const char *name, const stk_option *list, stk_error *err)
 {
-    return stk_fail(err, STK_ERR_FORMAT, "it has no option \"%.40s\"; it knows%s", name,
-                    list[0] ? list : " none");
+    enum { MOST = 64 };
+    const char *names[MOST] = {NULL};
+    char text[256] = "", near[128];
+    int32_t n = 0;
+    for (; n < MOST && list[n].name; n++) {
+        names[n] = list[n].name;
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %s", names[n]);
+    }
+    stk_near_misses(name, names, n, near, sizeof near);
+    return stk_fail(err, STK_ERR_FORMAT, "it has no option \"%.40s\"; it knows%s%s%s", name,
+                    n ? text : " none", *near ? "." : "", near);
 }
 
 stk_status stk_options_known(const stk_json *op, const char *const *names, stk_error *err)
@@ -111,11 +121,7 @@ stk_status stk_options_list(const stk_json *op, const stk_option *list, stk_erro
         const char *name = op->items[i].name;
         bool known = strcmp(name, "op") == 0;
         for (int k = 0; list[k].name && !known; k++) known = strcmp(name, list[k].name) == 0;
-        if (known) continue;
-        char text[256] = "";
-        for (int k = 0; list[k].name; k++)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " %s", list[k].name);
-        return unknown_option(name, text, err);
+        if (!known) return unknown_option(name, list, err);
     }
     for (const stk_option *o = list; o->name; o++) {
         if (o->kind == STK_OPTION_INT)
@@ -202,11 +208,24 @@ static stk_dataset *read_map(stk_map_reader *read, stk_dataset *in, const stk_js
     return NULL;
 }
 
+static stk_dataset *read_sized(const struct row *row, stk_dataset *in, const stk_json *op,
+                               stk_error *err)
+{
+    int64_t size = 0;
+    bool drop = false;
+    const stk_option *options =
+        STK_OPTIONS(STK_INT("size", &size, 1, INT32_MAX), STK_BOOLEAN("drop_remainder", &drop));
+    if (!stk_options_good(in, op, options, err)) return NULL;
+    if (size) return row->sized(in, size, drop, err);
+    (void)stk_fail(err, STK_ERR_FORMAT, "it needs \"size\", a whole number");
+    stk_dataset_release(in);
+    return NULL;
+}
+
 static stk_dataset *read_row(const struct row *row, stk_dataset *in, const stk_json *op,
                              stk_pipeline *p, stk_error *err)
 {
-    int64_t number = row->otherwise, size = 0;
-    bool drop = false;
+    int64_t number = row->otherwise;
     switch (row->form) {
     case MAP: return read_map(row->read_map, in, op, p->folder, err);
     case PLAIN: return stk_options_good(in, op, &(stk_option){0}, err) ? row->plain(in, err) : NULL;
@@ -215,26 +234,29 @@ static stk_dataset *read_row(const struct row *row, stk_dataset *in, const stk_j
                                 STK_OPTIONS(STK_INT(row->option, &number, -1, INT64_MAX / 4)), err)
                    ? row->number(in, number, err)
                    : NULL;
-    case SIZED:
-        return stk_options_good(in, op,
-                                STK_OPTIONS(STK_INT("size", &size, 1, INT32_MAX),
-                                            STK_BOOLEAN("drop_remainder", &drop)),
-                                err)
-                   ? row->sized(in, size, drop, err)
-                   : NULL;
+    case SIZED: return read_sized(row, in, op, err);
     default: return row->read(in, op, p, err);
     }
 }
 
 static stk_status no_such_op(const stk_json *op, stk_error *err)
 {
-    const char *name = stk_json_text(stk_json_get(op, "op"), NULL);
-    char list[STK_ERROR_TEXT * 3 / 4] = "";
-    for (int i = 0; i < ROWS; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), " %s", rows[i].name);
-    return stk_fail(err, STK_ERR_FORMAT, "%s \"%.40s\"; there are%s",
-                    name ? "there is no op" : "an op is an object with a text named \"op\", not",
-                    name ? name : stk_json_kind_name(op->kind), list);
+    const char *name = stk_json_text(stk_json_get(op, "op"), NULL), *names[ROWS];
+    if (!name)
+        return stk_fail(err, STK_ERR_FORMAT,
+                        op->kind == STK_JSON_OBJECT
+                            ? "the object has no text named \"op\", as in {\"op\": \"shuffle\"}"
+                            : "an op is an object like {\"op\": \"shuffle\"}, this is a %s",
+                        stk_json_kind_name(op->kind));
+    char list[STK_ERROR_TEXT * 3 / 4] = "", near[128];
+    for (int i = 0; i < ROWS; i++) {
+        names[i] = rows[i].name;
+        snprintf(list + strlen(list), sizeof list - strlen(list), " %s", names[i]);
+    }
+    stk_near_misses(name, names, ROWS, near, sizeof near);
+    return *near
+               ? stk_fail(err, STK_ERR_FORMAT, "there is no op \"%.40s\".%s", name, near)
+               : stk_fail(err, STK_ERR_FORMAT, "there is no op \"%.40s\"; there are%s", name, list);
 }
 
 /* ---- {"element": part}: what the element of the function says ---------------------------------------- */

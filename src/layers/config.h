@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/near.h"
 #include "stoker/layers.h"
 
 #include <stddef.h>
@@ -139,9 +140,5 @@ void stk_policy_write(stk_json_writer *w, const char *policy);
  * with { is JSON already. `arguments`: only what stands between the parentheses -> its object. */
 stk_status stk_options_parse(const char *text, bool arguments, stk_json_document **out,
                              stk_error *err);
-
-/* Names of a list that are spelled nearly like `name`: " Did you mean Dense or Dot?", or "" (Levenshtein's distance). */
-void stk_near_misses(const char *name, const char *const *names, int32_t count, char *text,
-                     size_t size);
 
 #endif

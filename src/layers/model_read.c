@@ -363,11 +363,12 @@ static stk_status read_model(const stk_json *json, int32_t depth, stk_model **ou
     const char *keras_class = class_of(json);
     const stk_json *config = stk_json_get(json, "config");
     if (!is_model(keras_class) || !config || config->kind != STK_JSON_OBJECT)
-        return stk_fail(
-            err, STK_ERR_FORMAT,
-            "this is no model: class_name is '%.64s', expected Sequential or Functional with a "
-            "config, as Keras' model.to_json() writes it",
-            keras_class ? keras_class : "missing");
+        return stk_fail(err, STK_ERR_FORMAT,
+                        "this is no model: %s%.64s%s, expected Sequential or Functional with a "
+                        "config, as Keras' "
+                        "model.to_json() writes it",
+                        keras_class ? "class_name is '" : "class_name is missing",
+                        keras_class ? keras_class : "", keras_class ? "'" : "");
     if (depth > DEEPEST)
         return stk_fail(err, STK_ERR_UNSUPPORTED, "models inside models, more than %d deep",
                         DEEPEST);

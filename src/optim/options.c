@@ -1,6 +1,7 @@
 /* Options by table: text and JSON in, JSON out, and messages that list what exists. */
 #include "optim/options.h"
 
+#include "base/near.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -25,31 +26,13 @@ static size_t squeeze(const char *text, size_t size, char *out, size_t room)
     return n;
 }
 
-/* Levenshtein's distance of two short words. */
-static int32_t distance(const char *a, size_t na, const char *b, size_t nb)
-{
-    int32_t row[64];
-    for (size_t j = 0; j <= nb; j++) row[j] = (int32_t)j;
-    for (size_t i = 1; i <= na; i++) {
-        int32_t corner = row[0];
-        row[0] = (int32_t)i;
-        for (size_t j = 1; j <= nb; j++) {
-            int32_t change = corner + (a[i - 1] != b[j - 1]), best = row[j] + 1;
-            corner = row[j];
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            row[j] = change < best ? change : best;
-        }
-    }
-    return row[nb];
-}
-
 void stk_guess_word(stk_guess *guess, const char *word, size_t size)
 {
     char a[64], b[64];
     size_t na = squeeze(guess->wanted, guess->size, a, sizeof a),
            nb = squeeze(word, size, b, sizeof b);
     if (!na || !nb || size >= sizeof guess->best) return;
-    int32_t d = distance(a, na, b, nb);
+    int32_t d = stk_word_distance(a, na, b, nb);
     /* Long names may be off by more letters; one that begins another is near as well. */
     bool begins = na >= 3 && !strncmp(a, b, na < nb ? na : nb);
     if (begins && d > 2) d = 2;
@@ -63,7 +46,7 @@ void stk_guess_word(stk_guess *guess, const char *word, size_t size)
 const char *stk_guess_text(const stk_guess *guess, char text[96])
 {
     text[0] = 0;
-    if (guess->best[0]) snprintf(text, 96, ", did you mean '%s'?", guess->best);
+    if (guess->best[0]) snprintf(text, 96, " (did you mean '%s'?)", guess->best);
     return text;
 }
 
@@ -135,6 +118,7 @@ static const stk_option *find(const stk_options *o, const char *name, size_t siz
         if (!takes(o, row->name)) continue;
         if (is_word(row->name, name, size) || is_word(row->alias, name, size)) return row;
         stk_guess_word(&guess, row->name, strlen(row->name));
+        if (row->alias) stk_guess_word(&guess, row->alias, strlen(row->alias));
         int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
         if (n > 0 && (size_t)n < sizeof list - used) used += (size_t)n;
     }

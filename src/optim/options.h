@@ -76,7 +76,7 @@ typedef struct stk_names {
 } stk_names;
 int32_t stk_names_find(const stk_names *names, const char *text, size_t size, stk_error *err);
 
-/* ", did you mean 'x'?" for the nearest of the words, or "" when none is near. */
+/* " (did you mean 'x'?)" for the nearest of the words, or "" when none is near. */
 typedef struct stk_guess {
     const char *wanted;
     size_t size;

@@ -65,11 +65,14 @@ static stk_status add_input(stk_batches *b, stk_tensor *t, int64_t rows, int32_t
     stk_shape got = {.rank = t->rank - 1}, want = {.rank = spec.rank - 1};
     memcpy(got.dim, t->shape + 1, (size_t)got.rank * 8);
     memcpy(want.dim, spec.shape + 1, (size_t)want.rank * 8);
+    bool any = false;
+    for (int32_t k = 0; k < want.rank; k++) any |= want.dim[k] < 0;
     return stk_fail(
         err, STK_ERR_SHAPE,
-        "rows of x %d are %s, input '%s' of the model wants %s (-1: any); reshape the data or "
-        "change the model's input",
-        i, STK_SHAPE_TEXT(&got), spec.name ? spec.name : "", STK_SHAPE_TEXT(&want));
+        "rows of x %d are %s, input '%s' of the model wants %s%s; reshape the data or change the "
+        "model's input",
+        i, STK_SHAPE_TEXT(&got), spec.name ? spec.name : "", STK_SHAPE_TEXT(&want),
+        any ? " (-1: any)" : "");
 }
 
 static stk_status check_counts(const stk_train_data *data, const stk_batch_options *how,

@@ -26,13 +26,26 @@ static double spread(const stk_report *r)
     return r->median > 0 ? (r->p90 - r->p10) / (2 * r->median) : 0;
 }
 
-static const stk_report_op *find_op(const stk_report *r, const stk_report_op *like)
+static bool same_op(const stk_report_op *a, const stk_report_op *b)
+{
+    return !strcmp(a->label, b->label) && !strcmp(a->kernel, b->kernel) && a->updates == b->updates;
+}
+
+static const stk_report_op *find_same(const stk_report *r, const stk_report_op *like)
 {
     for (int64_t i = 0; i < r->nops; i++)
-        if (!strcmp(r->ops[i].label, like->label) && !strcmp(r->ops[i].kernel, like->kernel) &&
-            r->ops[i].updates == like->updates)
-            return &r->ops[i];
+        if (same_op(&r->ops[i], like) && !strcmp(r->ops[i].impl, like->impl)) return &r->ops[i];
     return NULL;
+}
+
+/* The op of r that `like` of the report `from` became: the same one, or one whose implementation `from` does not know. */
+static const stk_report_op *find_op(const stk_report *r, const stk_report *from,
+                                    const stk_report_op *like)
+{
+    const stk_report_op *same = find_same(r, like);
+    for (int64_t i = 0; i < r->nops && !same; i++)
+        if (same_op(&r->ops[i], like) && !find_same(from, &r->ops[i])) same = &r->ops[i];
+    return same;
 }
 
 static double per_step(const stk_report *r, const stk_report_op *o)
@@ -44,23 +57,24 @@ static void put_ops(const stk_report *a, const stk_report *b, stk_text *t)
 {
     double wall =
         fmax(stk_report_seconds(a, STK_BOOK_COUNT), stk_report_seconds(b, STK_BOOK_COUNT));
-    bool titled = false;
+    bool titled = false, moved = false;
     char name[64];
     for (int pass = 0; pass < 2; pass++) {
         const stk_report *r = pass ? b : a, *other = pass ? a : b;
         for (int64_t i = 0; i < r->nops; i++) {
-            const stk_report_op *o = &r->ops[i], *twin = find_op(other, o);
+            const stk_report_op *o = &r->ops[i], *twin = find_op(other, r, o);
             if (pass && twin) continue;
             double mine = per_step(r, o), theirs = per_step(other, twin);
             if (fabs(mine - theirs) < 0.01 * wall) continue;
             if (!titled) stk_text_put(t, "\nops that changed by more than 1 %% of a step\n");
             titled = true;
-            snprintf(name, sizeof name, "%s %s%s", o->label, o->impl,
-                     twin && strcmp(twin->impl, o->impl) ? " *" : "");
+            bool other_impl = twin && strcmp(twin->impl, o->impl);
+            moved |= other_impl;
+            snprintf(name, sizeof name, "%s %s%s", o->label, o->impl, other_impl ? " *" : "");
             put_times(t, name, pass ? theirs : mine, pass ? mine : theirs);
         }
     }
-    if (titled) stk_text_put(t, "  * another implementation\n");
+    if (moved) stk_text_put(t, "  * another implementation\n");
 }
 
 static void put_text_change(stk_text *t, const char *what, const char *a, const char *b)

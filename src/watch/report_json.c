@@ -527,7 +527,8 @@ static stk_status read_report(reader *in, const stk_json *root, const char *path
     stk_report *r = in->r;
     if (stk_json_int(stk_json_get(root, "stoker_report"), 0) != FORMAT)
         return stk_fail(err, STK_ERR_FORMAT,
-                        "%s: no stoker report of format %d; write one with stoker profile --json",
+                        "%s: no stoker report of format %d; write one with "
+                        "`stoker profile --report FILE`",
                         path, FORMAT);
     read_fields(in, root, HEAD, r);
     read_times(in, root);

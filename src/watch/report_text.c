@@ -146,7 +146,7 @@ static void put_ops(const stk_report *r, stk_text *t)
     double wall = stk_report_seconds(r, STK_BOOK_COUNT) * (double)r->book_steps, rest = 0;
     if (!r->nops || wall <= 0) return;
     put_rule(t, "ops");
-    stk_text_put(t, "  %-18s %-12s %-13s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by", "calls",
+    stk_text_put(t, "  %-18s %-17s %-8s %9s %10s %6s %8s %7s %6s\n", "op", "kernel", "by", "calls",
                  "per call", "time", "GFLOP/s", "GB/s", "roof");
     for (int64_t i = 0; i < r->nops; i++) {
         const stk_report_op *o = &r->ops[i];
@@ -154,7 +154,7 @@ static void put_ops(const stk_report *r, stk_text *t)
             rest += o->seconds;
             continue;
         }
-        stk_text_put(t, "  %-18.18s %-12.12s %-13.13s %9lld %10s %5.1f%% %8.1f %7.1f %5.0f%%%c\n",
+        stk_text_put(t, "  %-18.18s %-17.17s %-8.8s %9lld %10s %5.1f%% %8.1f %7.1f %5.0f%%%c\n",
                      o->label, o->kernel, o->impl, (long long)o->calls,
                      stk_time_text(o->calls ? o->seconds / (double)o->calls : 0, time),
                      o->seconds / wall * 100, o->flops / o->seconds * 1e-9,
@@ -178,8 +178,9 @@ static void put_histogram(const stk_report *r, stk_text *t)
     for (int i = 0; i < STK_HISTOGRAM; i++) {
         if (!r->histogram_calls[i]) continue;
         double edge = i ? 0.5e-6 * (double)(1 << i) : 0.5e-6;
-        stk_text_put(t, "  below %9s %10lld calls  ", stk_time_text(edge, time),
-                     (long long)r->histogram_calls[i]);
+        stk_text_put(t, "  below %9s %10lld %-6s ", stk_time_text(edge, time),
+                     (long long)r->histogram_calls[i],
+                     r->histogram_calls[i] == 1 ? "call" : "calls");
         for (int64_t k = 0; k < r->histogram_calls[i] * BAR / most; k++) stk_text_add(t, "#", 1);
         stk_text_add(t, "\n", 1);
     }
@@ -192,11 +193,11 @@ static void put_places(const stk_report *r, stk_text *t)
     double steps = (double)r->book_steps, wall = stk_report_seconds(r, STK_BOOK_COUNT) * steps;
     if (!r->nplaces || wall <= 0) return;
     put_rule(t, "layers");
-    stk_text_put(t, "  %-34s %9s %10s %10s %7s %9s  %s\n", "where", "launches", "per step",
+    stk_text_put(t, "  %-31s %8s %10s %10s %7s %9s  %s\n", "where", "launches", "per step",
                  "backward", "time", "per call", "dearest op");
     for (int64_t i = 0; i < r->nplaces && i < MOST_PLACES; i++) {
         const stk_place_row *p = &r->places[i];
-        stk_text_put(t, "  %-34.34s %9lld %10s %10s %5.1f %% %9s  %.12s\n",
+        stk_text_put(t, "  %-31.31s %8lld %10s %10s %5.1f %% %9s  %.16s\n",
                      p->place[0] ? p->place : "(not known)", (long long)p->launches,
                      stk_time_text(p->seconds / steps, all),
                      stk_time_text(p->backward_seconds / steps, back), p->seconds / wall * 100,

@@ -128,8 +128,7 @@ TEST(failures_name_the_path_and_the_reason)
     CHECK_FAILS(stk_file_read(temporary("none"), 10, &data, &size, &err), STK_ERR_IO,
                 "none: cannot open it for reading: No such file");
     CHECK(data == NULL && size == 0);
-    CHECK_FAILS(stk_file_read(temporary_folder, 10, &data, &size, &err), STK_ERR_IO,
-                "regular file");
+    CHECK_FAILS(stk_file_read(temporary_folder, 10, &data, &size, &err), STK_ERR_IO, "is a folder");
     CHECK_FAILS(stk_file_create(temporary_folder, &w, &err), STK_ERR_IO, "is a folder");
     CHECK_FAILS(stk_file_create(temporary("no/such/folder"), &w, &err), STK_ERR_IO,
                 "cannot create a file beside it");

@@ -2,6 +2,7 @@
 
     cli_test.py path/to/stoker source-folder
 """
+import fcntl
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 import zipfile
 
@@ -90,7 +92,7 @@ class Usage(Command):
                 (["--shuffle", "maybe"], "--shuffle is 'maybe'; say yes or no"),
                 (["--resume"], "--resume needs --checkpoint FILE: where to go on from")):
             self.fails(2, "stoker train: " + message + see, "train", "m.json", "d.npz", *words)
-        self.fails(2, "stoker init: there is no kind 'cn', did you mean 'cnn'?; `stoker init` lists them\n"
+        self.fails(2, "stoker init: there is no kind 'cn' (did you mean 'cnn'?); `stoker init` lists them\n"
                    "see: stoker help init\n", "init", "cn")
         self.fails(2, "stoker predict: --weights FILE is missing: the numbers of the model\nsee: stoker help predict\n",
                    "predict", "m.json", "d.npz")
@@ -145,7 +147,7 @@ class Training(Command):
         self.write("d.csv", "kind,a,b,c,d\n" + "".join("%d,%d,%g,0.5,1\n" % (i % 2, i % 2, i / 100) for i in range(100)))
         out = self.run_ok("train", "m.json", "d.csv", "--target", "kind", "--epochs", "20", "--optimizer", "adam:lr=0.02")
         self.assertIn("accuracy 1.0000", out.splitlines()[-1])
-        self.fails(1, "stoker train: d.csv: has no column 'sort'; its last one is 'd'\n", "train", "m.json", "d.csv",
+        self.fails(2, "stoker train: d.csv: has no column 'sort'; it has: kind, a, b, c, d\n", "train", "m.json", "d.csv",
                    "--target", "sort")
 
     def test_a_folder_of_pictures(self):
@@ -170,9 +172,10 @@ class Training(Command):
         out = self.run_ok("train", "m.json", "p.json", "--epochs", "5", "--val", "d.npz", "--optimizer", "adam:lr=0.01")
         self.assertIn("val_accuracy 1.0000", out.splitlines()[-1])
 
-    def test_a_bar_on_a_terminal(self):
+    def on_a_terminal(self, columns, *words):
         master, slave = pty.openpty()
-        child = subprocess.Popen([STOKER, "train", "m.json", "d.npz", "--epochs", "2"], cwd=self.folder, stdout=slave,
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        child = subprocess.Popen([STOKER, *words], cwd=self.folder, stdout=slave,
                                  env=dict(os.environ, TERM="xterm", LC_ALL="C"))
         os.close(slave)
         text = b""
@@ -186,7 +189,16 @@ class Training(Command):
             text += part
         os.close(master)
         self.assertEqual(child.wait(), 0)
-        self.assertRegex(text.decode(), r"\rEpoch 2/2 7/7 [^\r]*samples/s - loss [^\r]*\x1b\[K\r\n$")
+        return text.decode()
+
+    def test_a_bar_on_a_terminal(self):
+        words = ["train", "m.json", "d.npz", "--epochs", "2"]
+        text = self.on_a_terminal(200, *words)
+        self.assertRegex(text, r"\rEpoch 2/2 7/7 \[#{30}\] [^\r]*samples/s - loss [^\r]*\x1b\[K\r\n$")
+        text = self.on_a_terminal(40, *words, "--val", "d.npz")  # the line that stays is whole, the others fit
+        self.assertRegex(text, r"\rEpoch 2/2 - [^\r]*samples/s - loss [^\r]*val_accuracy \d\.\d{4}\x1b\[K\r\n$")
+        for line in re.findall(r"\r(Epoch \d/2 \d[^\r\x1b]*)", text):
+            self.assertLessEqual(len(line), 40)
 
     def test_demo(self):
         out = self.run_ok("demo", "out", "--epochs", "1")
@@ -287,17 +299,52 @@ class Mistakes(Command):
 
     def test_wrong_shape(self):
         write_npz(self.path("wide.npz"), width=5)
-        self.fails(5, "stoker train: rows of x 0 are [5], input 'input_layer' of the model wants [4] (-1: any); reshape the "
+        self.fails(5, "stoker train: rows of x 0 are [5], input 'input_layer' of the model wants [4]; reshape the "
                    "data or change the model's input\n", "train", "m.json", "wide.npz", "--quiet")
         write_npz(self.path("names.npz"), names=("a", "b"))
-        self.fails(1, "stoker train: names.npz: has no array 'x'; it has: a, b (name what is meant with --x)\n", "train",
+        self.fails(2, "stoker train: names.npz: has no array 'x'; it has: a, b (name what is meant with --x)\n", "train",
                    "m.json", "names.npz")
         self.run_ok("train", "m.json", "names.npz", "--x", "a", "--y", "b")
 
     def test_unknown_loss(self):
-        done = self.run_it("train", "m.json", "d.npz", "--loss", "hingee")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(done.stderr, r"^stoker train: .*hingee.*\n$")
+        self.fails_like(2, r"^stoker train: no loss is called 'hingee' \(did you mean 'hinge'\?\); there are: .*\n$",
+                        "train", "m.json", "d.npz", "--loss", "hingee")
+        self.fails_like(2, r"^stoker train: no optimizer is called 'adm' \(did you mean 'adam'\?\); .*\n$", "train", "m.json",
+                        "d.npz", "--optimizer", "adm")
+        self.fails(2, "stoker: unknown command 'trian'; did you mean 'train'?\nsee: stoker help\n", "help", "trian")
+
+    def test_numbers_out_of_range(self):
+        for option, value, range in (("threads", "5000", "from 1 to 4096"), ("batch", "0", "from 1 up")):
+            self.fails(2, "stoker train: --%s is '%s'; it must be a whole number %s\nsee: stoker help train\n"
+                       % (option, value, range), "train", "m.json", "d.npz", "--" + option, value)
+        self.fails_like(5, r"Conv2D.* needs 4; --input is '28', cnn takes sizes like 28,28,1\n$", "init", "cnn", "--input",
+                        "28")
+
+    def test_labels_without_a_class(self):
+        self.run_ok("train", "m.json", "d.npz", "--quiet", "--save-weights", "w")
+        write_npz(self.path("more.npz"), classes=3)
+        for words in (["train"], ["evaluate", "--weights", "w"]):
+            self.fails(5, "stoker %s: number 2 of the targets is 2; the model has 2 classes, 0 to 1: correct the data or "
+                       "give the model more outputs\n" % words[0], words[0], "m.json", "more.npz", *words[1:])
+
+    def test_swapped_arguments(self):
+        self.fails_like(4, r"^stoker train: d\.npz: json: line 1, .*; a model is JSON, as `stoker init` or Keras writes it, "
+                        r"and stands before the data\n$", "train", "d.npz", "m.json")
+        self.fails_like(4, r"^stoker train: m\.json: expected \{\"ops\": \[\.\.\.\]\} .*\n$", "train", "m.json", "m.json")
+        self.fails_like(4, r"write one with `stoker profile --report FILE`\n$", "compare", "m.json", "m.json")
+        os.mkdir(self.path("folder.json"))
+        self.fails(3, "stoker summary: folder.json: is a folder; a file is expected here\n", "summary", "folder.json")
+
+    def test_pipeline_names(self):
+        ops = [{"op": "npz", "file": "d.npz"}, {"op": "shufle"}]
+        for ops, message in ((ops, 'ops[1] (shufle): there is no op "shufle". Did you mean shuffle or hue?'),
+                             ([ops[0], {"op": "batch"}], 'ops[1] (batch): it needs "size", a whole number'),
+                             ([ops[0], {"op": "batch", "siez": 3}],
+                              'ops[1] (batch): it has no option "siez"; it knows size drop_remainder. Did you mean size?'),
+                             ([ops[0], {"op": "batch", "size": 3, "drop": 1}],
+                              'ops[1] (batch): it has no option "drop"; it knows size drop_remainder')):
+            self.write("p.json", json.dumps({"ops": ops}))
+            self.fails(4, "stoker data: p.json: %s\n" % message, "data", "explain", "p.json")
 
     def test_nan_ends_it(self):
         self.fails_like(1, r"^stoker train: the loss is \w+ after step \d+ of epoch \d+; training ends here .*\n$", "train",
@@ -305,6 +352,14 @@ class Mistakes(Command):
 
 
 class Safety(Command):
+    def test_inputs_are_never_written_over(self):
+        before = self.read("m.json"), self.read("d.npz")
+        for option in ("--checkpoint", "--save-weights", "--history", "--csv"):
+            for name in ("m.json", "d.npz"):
+                self.fails(2, "stoker train: %s: is read by this command, so nothing can be written there; give another "
+                           "name\n" % name, "train", "m.json", "d.npz", option, name)
+        self.assertEqual((self.read("m.json"), self.read("d.npz")), before)
+
     def test_read_only_folder(self):
         os.mkdir(self.path("closed"), 0o555)
         drop = None
@@ -366,7 +421,7 @@ class Safety(Command):
                              r"--deterministic --resume\nthe weights so far are in w\n$")
         self.run_ok(*words, "--resume", "--quiet")
         self.assertEqual(self.read("w"), whole)
-        self.fails(1, "stoker train: c.ckpt: was made with seed 0, here it is 4; give the same one\n", *words, "--resume",
+        self.fails(2, "stoker train: c.ckpt: was made with seed 0, here it is 4; give the same one\n", *words, "--resume",
                    "--quiet", "--seed", "4")
 
     def test_damaged_checkpoint(self):

@@ -4,6 +4,7 @@ and goes on where it was.
 
     data_test.py STOKER GOLDEN
 """
+import json
 import os
 import pathlib
 import signal
@@ -64,6 +65,37 @@ class DataCommand(unittest.TestCase):
                          'a,b,c\n1,2.5,hello\n-2,0.100000001,"x,""y"\n')
         self.assertEqual(run("convert", self.path / "t.tfrecord", self.path / "u.npz")[0], 0)
         self.assertIn("string[2]", run("inspect", self.path / "u.npz")[1])
+
+    def test_arrays(self):
+        table, archive = self.path / "t.csv", self.path / "t.npz"
+        table.write_text("a,b\n1,nan\n2,0.5\n")
+        self.assertRegex(run("stats", table)[1], r"(?m)^b +float32\[2\] +0.5 +0.5 +0.5 +1$")
+        arrays = json.loads(run("stats", table, "--json")[1])["arrays"]
+        self.assertEqual(arrays[1], {"name": "b", "type": "float32", "shape": [2], "min": 0.5, "max": 0.5, "mean": 0.5,
+                                     "not_finite": 1})
+        self.assertEqual(run("verify", table), (0, f"{table}: good\n", ""))
+        self.assertEqual(run("convert", table, self.path / "t.tfrecord")[0], 0)
+        self.assertRegex(run("stats", self.path / "t.tfrecord")[1], r"(?m)^b +float32 +1 +2 +8 +0.5 +0.5 +0.5 +1$")
+        self.assertEqual(run("convert", self.path / "t.tfrecord", archive)[0], 0)
+        self.assertEqual(run("verify", archive)[0], 0)
+        archive.write_bytes(archive.read_bytes()[:-40])
+        self.assertEqual(run("verify", archive)[0], 4)
+
+    def test_wrong_kinds_of_files(self):
+        table, text = self.path / "t.csv", self.path / "notes"
+        table.write_text("a,b\n1,2\n")
+        text.write_text("nothing of the kind, but long enough for a record")
+        for words, message in ((("head", table), "head shows records of TFRecord files; `stoker data stats "),
+                               (("repair", table, self.path / "r"), "repair takes TFRecord files; "),
+                               (("convert", table, self.path / "u.npz"), "only those become .npz or .csv"),
+                               (("convert", table, table), "would be written over itself")):
+            code, out, err = run(*words)
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(message, err)
+        self.assertEqual(table.read_text(), "a,b\n1,2\n")
+        code, out, err = run("inspect", text)
+        self.assertEqual((code, out), (4, ""))
+        self.assertIn("is no TFRecord file", err)
 
     def test_usage(self):
         code, _, err = run("explian", "x")

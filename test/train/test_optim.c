@@ -269,8 +269,9 @@ TEST(mistakes_say_what_exists)
         const char *text, *fragment;
         stk_status status;
     } bad[] = {
-        {"adm", "did you mean 'adam'?; there are: sgd, adam", STK_ERR_ARGUMENT},
+        {"adm", "(did you mean 'adam'?); there are: sgd, adam", STK_ERR_ARGUMENT},
         {"", "there are: sgd", STK_ERR_ARGUMENT},
+        {"adam:lrr=1", "did you mean 'lr'?", STK_ERR_ARGUMENT},
         {"adam:learningrate=1", "did you mean 'learning_rate'?", STK_ERR_ARGUMENT},
         {"sgd:beta_1=0.9", "it takes: learning_rate, momentum, nesterov", STK_ERR_ARGUMENT},
         {"adam:beta_1=2", "beta_1 is 2, it must be a number from 0 to 1", STK_ERR_RANGE},

@@ -233,6 +233,29 @@ TEST(json_is_read_back)
     CHECK_FAILS(stk_report_load(temporary("absent.json"), &back, &err), STK_ERR_IO, "absent.json");
 }
 
+/* Two convolutions run by two implementations: each is compared with itself, in whatever order they stand. */
+TEST(compare_tells_implementations_apart)
+{
+    stk_error err;
+    char *text = NULL;
+    stk_report_op one[] = {{.label = "conv", .kernel = "conv", .impl = "own", .seconds = 5},
+                           {.label = "conv", .kernel = "conv", .impl = "onednn", .seconds = 1}};
+    stk_report_op two[] = {one[1], one[0]};
+    stk_report a = {.nops = 2, .ops = one, .book_steps = 1},
+               b = {.nops = 2, .ops = two, .book_steps = 1};
+    a.book[STK_BOOK_KERNELS] = b.book[STK_BOOK_KERNELS] = 6;
+    REQUIRE(CHECK_OK(stk_report_compare(&a, &b, &text, &err)));
+    CHECK(!strstr(text, "ops that changed"));
+    stk_text_free(text);
+    two[1].impl = "xsmm";
+    two[1].seconds = 2;
+    REQUIRE(CHECK_OK(stk_report_compare(&a, &b, &text, &err)));
+    CHECK_CONTAINS(text, "conv own *");
+    CHECK_CONTAINS(text, "* another implementation");
+    CHECK(!strstr(text, "conv onednn"));
+    stk_text_free(text);
+}
+
 TEST(html_stands_alone)
 {
     stk_error err;

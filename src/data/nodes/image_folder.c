@@ -324,8 +324,10 @@ static stk_status find_classes(folder *c, const char *path, stk_error *err)
     stk_free(names);
     if (status == STK_OK && c->class_count == 0 && o->labels != STK_LABEL_NONE)
         status =
-            stk_fail(err, STK_ERR_IO,
-                     "%s: has no folders, which would be the classes; ask for no labels", path);
+            stk_fail(err, STK_ERR_FORMAT,
+                     "%s: has no folders; put the pictures of each class into a folder of its own "
+                     "inside of it, or ask for no labels",
+                     path);
     return status;
 }
 

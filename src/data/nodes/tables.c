@@ -162,6 +162,14 @@ static stk_dataset *from_npy(const char *path, stk_error *err)
     return ds;
 }
 
+static void no_array(const stk_npz *npz, const char *path, const char *name, stk_error *err)
+{
+    char list[400] = "";
+    for (int32_t i = 0; i < stk_npz_count(npz); i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), " %s", stk_npz_name(npz, i));
+    (void)stk_fail(err, STK_ERR_FORMAT, "%s: holds no array \"%.80s\"; it has%s", path, name, list);
+}
+
 static stk_dataset *from_npz(const stk_npz *npz, const char *path, int32_t count,
                              const char *const *names, stk_error *err)
 {
@@ -177,7 +185,7 @@ static stk_dataset *from_npz(const stk_npz *npz, const char *path, int32_t count
         titles[i] = count ? names[i] : stk_npz_name(npz, i);
         parts[i] = count ? stk_npz_find(npz, names[i]) : stk_npz_tensor(npz, i);
         if (!parts[i]) {
-            (void)stk_fail(err, STK_ERR_ARGUMENT, "%s: holds no array \"%s\"", path, names[i]);
+            no_array(npz, path, names[i], err);
             return NULL;
         }
     }
