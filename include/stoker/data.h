@@ -180,6 +180,9 @@ enum stk_map_flags {
      * with one more axis in front. */
     STK_MAP_ELEMENTWISE = 1,
     STK_MAP_SERIAL = 2, /* one call at a time, in order (has a memory of its own) */
+    /* The result hangs on `in` alone: no random numbers, not on info, on nothing that changes. What it gives may be
+     * kept for later epochs. */
+    STK_MAP_PURE = 4,
 };
 
 typedef struct stk_map_fn {

@@ -188,6 +188,8 @@ typedef struct stk_job {
     stk_status (*restore)(void *context, stk_error *err); /* (optional) puts them back, every bit */
     /* (optional) stages of the lane's pipeline since it was opened; returns how many. */
     int32_t (*stages)(void *context, void *lane, stk_watch_stage *out, int32_t most);
+    /* (optional) what those should know who read times of this lane ("measured with 9 of 900 elements"); "": nothing. */
+    void (*remark)(void *context, void *lane, char *text, size_t size);
 } stk_job;
 
 typedef struct stk_doctor_options {

@@ -83,6 +83,16 @@ void stk_dataset_unknown(stk_dataset *ds)
     ds->cardinality = STK_UNKNOWN;
 }
 
+bool stk_always_steady(const stk_dataset *ds) { return ds != NULL; }
+
+bool stk_dataset_is_steady(const stk_dataset *ds)
+{
+    bool steady = ds->kind->steady && ds->kind->steady(ds);
+    for (int32_t i = 0; i < ds->ninputs && steady; i++)
+        steady = stk_dataset_is_steady(ds->inputs[i]);
+    return steady;
+}
+
 stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_error *err)
 {
     stk_dataset *copy = stk_dataset_make(ds->kind, ds->ninputs, inputs, 1, err);

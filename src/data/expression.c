@@ -434,6 +434,13 @@ stk_status stk_expression_cast(stk_expression *e, stk_dtype dtype, stk_error *er
     return p.status;
 }
 
+bool stk_expression_asks_index(const stk_expression *e)
+{
+    bool asks = false;
+    for (int32_t i = 0; i < e->count; i++) asks |= e->nodes[i].op == STK_X_INDEX;
+    return asks;
+}
+
 bool stk_expression_elementwise(const stk_expression *e)
 {
     int32_t rank = -1;

@@ -24,6 +24,7 @@ const stk_field *stk_expression_field(const stk_expression *e);
 stk_status stk_expression_cast(stk_expression *e, stk_dtype dtype, stk_error *err);
 /* One number of each of its fields, which all have one rank: it may be given whole batches. */
 bool stk_expression_elementwise(const stk_expression *e);
+bool stk_expression_asks_index(const stk_expression *e);
 /* *out: a tensor to write into, or NULL for a new one. */
 stk_status stk_expression_run(const stk_expression *e, stk_tensor *const *in, int64_t index,
                               stk_tensor **out, stk_error *err);

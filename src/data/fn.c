@@ -69,6 +69,13 @@ stk_dataset *stk_dataset_asking(const stk_node_kind *kind, stk_dataset *in, cons
     return ds;
 }
 
+/* What one function was joined of says more than the joint. */
+bool stk_fn_is_pure(const stk_fn *fn)
+{
+    if (fn->first) return stk_fn_is_pure(fn->first) && stk_fn_is_pure(fn->second);
+    return (fn->fn.flags & STK_MAP_PURE) != 0;
+}
+
 stk_fn *stk_fn_retain(stk_fn *fn)
 {
     if (fn) __atomic_add_fetch(&fn->refs, 1, __ATOMIC_RELAXED);

@@ -22,6 +22,9 @@ extern const stk_node_kind stk_node_map, stk_node_batch;
 /* A map with these functions (retained) over ds (taken over). */
 stk_dataset *stk_map_node(stk_dataset *ds, int32_t n, stk_fn *const *fns,
                           const stk_map_options *options, int64_t batch, stk_error *err);
+/* Whether something may come between the two: applied one after the other they give the bits of what a plan would join
+ * them to. Of families that are not known: no. */
+bool stk_map_parts_exactly(const stk_map_fn *first, const stk_map_fn *second);
 /* The functions of the map `stage` on one input element; out as in stk_map_fn.call. */
 stk_status stk_map_apply(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor *const *in,
                          stk_tensor **out, stk_error *err);

@@ -54,6 +54,10 @@ typedef struct stk_node_kind {
                         stk_tensor **parts, stk_error *err);
     const stk_walk *walk; /* may be NULL when ds->random always holds */
     stk_status (*begin)(stk_stage *stage, stk_error *err); /* optional: a stage of it was made */
+    /* Optional: over inputs that give the same elements in the same order in every epoch it does so too. NULL: that is not
+     * known. */
+    bool (*steady)(const stk_dataset *ds);
+    bool passes; /* makes nothing: its elements are at hand, or are those of its inputs */
 } stk_node_kind;
 
 struct stk_dataset {
@@ -86,6 +90,8 @@ stk_status stk_dataset_announce(stk_dataset *ds, const stk_schema **output, stk_
 /* From here on elements come in order only, and how many is not known (none of none). */
 void stk_dataset_in_order(stk_dataset *ds);
 void stk_dataset_unknown(stk_dataset *ds); /* the same, also of none: asked for its schema only */
+bool stk_always_steady(const stk_dataset *ds);     /* for kinds in which no epoch plays a part */
+bool stk_dataset_is_steady(const stk_dataset *ds); /* this node and all below it */
 
 /* ---- schemas ---------------------------------------------------------------------------------- */
 stk_schema *stk_schema_retain(const stk_schema *schema);
@@ -205,6 +211,7 @@ stk_status stk_fn_new(const char *who, const stk_map_fn *fn, const stk_schema *i
  * when it announces nothing. The caller puts *out into the config. */
 stk_dataset *stk_dataset_asking(const stk_node_kind *kind, stk_dataset *in, const stk_map_fn *fn,
                                 stk_dtype answer, size_t size, stk_fn **out, stk_error *err);
+bool stk_fn_is_pure(const stk_fn *fn);
 stk_fn *stk_fn_retain(stk_fn *fn);
 void stk_fn_release(stk_fn *fn);
 /* out[i] as in stk_map_fn.call. On failure whatever was put there is released. */

@@ -133,9 +133,12 @@ static stk_map_fn function_of(calculation *c, const char *name)
                      .call = c->nstate ? call_scan : call_map,
                      .schema = calculation_schema,
                      .release = calculation_release};
-    bool alike = !c->nstate;
-    for (int32_t i = 0; i < c->n && alike; i++) alike = stk_expression_elementwise(c->e[i]);
-    if (alike) fn.flags = STK_MAP_ELEMENTWISE;
+    bool alike = !c->nstate, pure = true;
+    for (int32_t i = 0; i < c->n; i++) {
+        alike = alike && stk_expression_elementwise(c->e[i]);
+        pure = pure && !stk_expression_asks_index(c->e[i]);
+    }
+    fn.flags = (alike ? STK_MAP_ELEMENTWISE : 0u) | (pure ? STK_MAP_PURE : 0u);
     return fn;
 }
 

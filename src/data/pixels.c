@@ -141,6 +141,43 @@ stk_status stk_pixels_join(const stk_pixels *first, const stk_pixels *second,
     return status;
 }
 
+/* Steps of a waiting pass: what only moves pixels leaves their numbers alone, what scales them does not. */
+typedef enum share_of_pass { NO_PASS, MOVES, SCALES } share_of_pass;
+static share_of_pass in_pass(stk_pixel_op op)
+{
+    switch (op) {
+    case STK_PIXEL_FLIP_LEFT_RIGHT:
+    case STK_PIXEL_FLIP_UP_DOWN:
+    case STK_PIXEL_RANDOM_FLIP_LEFT_RIGHT:
+    case STK_PIXEL_RANDOM_FLIP_UP_DOWN: return MOVES;
+    case STK_PIXEL_RESCALE:
+    case STK_PIXEL_NORMALISE:
+    case STK_PIXEL_BRIGHTNESS:
+    case STK_PIXEL_RANDOM_BRIGHTNESS: return SCALES;
+    default: return NO_PASS;
+    }
+}
+
+bool stk_pixels_part_exactly(const stk_pixels *first, const stk_pixels *second)
+{
+    int32_t i = first->count - 1, k = 0;
+    while (i >= 0 && in_pass(first->steps[i].op) == MOVES) i--;
+    while (k < second->count && in_pass(second->steps[k].op) == MOVES) k++;
+    return i < 0 || k == second->count || in_pass(first->steps[i].op) != SCALES ||
+           in_pass(second->steps[k].op) != SCALES;
+}
+
+bool stk_pixels_are_pure(const stk_pixels *pixels)
+{
+    bool pure = true;
+    for (int32_t i = 0; i < pixels->count; i++) {
+        stk_pixel_op op = pixels->steps[i].op;
+        pure = pure && op != STK_PIXEL_CUTOUT &&
+               strncmp(stk_pixel_op_name(op), "random_", strlen("random_")) != 0;
+    }
+    return pure;
+}
+
 /* ---- shapes ------------------------------------------------------------------------------------- */
 
 typedef struct form {

@@ -77,6 +77,14 @@ static bool work_fuse(const stk_map_fn *first, const stk_map_fn *second, const u
     return status == STK_OK;
 }
 
+bool stk_map_parts_exactly(const stk_map_fn *first, const stk_map_fn *second)
+{
+    const work *a = first->context, *b = second->context;
+    if (!first->fuse || first->fuse != second->fuse) return true; /* never joined */
+    if (first->call != work_call || second->call != work_call) return false;
+    return a->part != b->part || stk_pixels_part_exactly(a->pixels, b->pixels);
+}
+
 stk_status stk_map_pixels(stk_pixels *pixels, int32_t part, stk_map_fn *fn, stk_error *err)
 {
     if (!pixels || part < 0)
@@ -90,7 +98,8 @@ stk_status stk_map_pixels(stk_pixels *pixels, int32_t part, stk_map_fn *fn, stk_
                        .call = work_call,
                        .schema = work_schema,
                        .fuse = work_fuse,
-                       .release = work_release};
+                       .release = work_release,
+                       .flags = stk_pixels_are_pure(pixels) ? STK_MAP_PURE : 0};
     return STK_OK;
 }
 

@@ -141,7 +141,8 @@ stk_status stk_map_parse_example(int32_t count, const stk_feature *features, boo
                        .context = p,
                        .call = example_call,
                        .schema = example_schema,
-                       .release = example_release};
+                       .release = example_release,
+                       .flags = STK_MAP_PURE};
     return STK_OK;
 }
 
@@ -204,8 +205,11 @@ static stk_status opener_new(const char *name, int32_t part, stk_map_fn *fn, ope
     if (!*out) return stk_fail_memory(err, name, sizeof **out);
     (*out)->part = part;
     (*out)->name = name;
-    *fn =
-        (stk_map_fn){.name = name, .context = *out, .call = opener_call, .release = opener_release};
+    *fn = (stk_map_fn){.name = name,
+                       .context = *out,
+                       .call = opener_call,
+                       .release = opener_release,
+                       .flags = STK_MAP_PURE};
     return STK_OK;
 }
 
@@ -383,6 +387,7 @@ stk_status stk_map_decode_csv(const stk_csv_options *options, stk_map_fn *fn, st
                        .context = o,
                        .call = csv_call,
                        .schema = csv_schema,
-                       .release = csv_release};
+                       .release = csv_release,
+                       .flags = STK_MAP_PURE};
     return STK_OK;
 }

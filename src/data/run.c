@@ -26,10 +26,15 @@ static int64_t memory_limit(void)
     return limit;
 }
 
+int64_t stk_ram_budget(const stk_stream_options *o)
+{
+    return o->ram_budget > 0 ? o->ram_budget : memory_limit() / 4;
+}
+
 static stk_stream_options resolve(stk_stream_options o)
 {
     if (o.cpu_budget <= 0) o.cpu_budget = stk_cpu_count();
-    if (o.ram_budget <= 0) o.ram_budget = memory_limit() / 4;
+    o.ram_budget = stk_ram_budget(&o);
     return o;
 }
 

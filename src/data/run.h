@@ -23,6 +23,8 @@ struct stk_run {
     stk_tick_scale clock; /* [0]: when it began */
 };
 
+/* Bytes that the buffers of a stream with these options may have. */
+int64_t stk_ram_budget(const stk_stream_options *options);
 stk_status stk_run_new(stk_dataset *plan, const stk_stream_options *options, stk_run **out,
                        stk_error *err);
 void stk_run_release(stk_run *run);

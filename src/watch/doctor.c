@@ -7,6 +7,7 @@
 #include "base/cpus.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ typedef struct doctor {
     stk_findings f;
     stk_lane base;
     stk_turns turns; /* of base */
+    char remark[64]; /* of the lane that was probed last */
     stk_advice advice[MOST_ADVICE];
     int32_t nadvice;
 } doctor;
@@ -125,6 +127,9 @@ static stk_status probe(doctor *d, const stk_job_settings *s, stk_care care, stk
     stk_status status = stk_lane_open(&d->p, s, &other, err);
     if (status == STK_OK)
         status = stk_lanes_compare(&d->p, &d->base, &other, care, gain, NULL, err);
+    d->remark[0] = '\0';
+    if (status == STK_OK && d->job->remark)
+        d->job->remark(d->job->context, other.lane, d->remark, sizeof d->remark);
     stk_lane_close(&d->p, &other);
     return status;
 }
@@ -267,8 +272,11 @@ static stk_status probe_knob(doctor *d, stk_knob k, stk_error *err)
     s.value[k] = chosen;
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), &d->f.gain[k], err));
     stk_gain gain = d->f.gain[k];
-    if (gain.low > 1.02 && gain.best > 1.03) return add_advice(d, k, chosen, gain, NULL, err);
-    return STK_OK;
+    if (gain.low <= 1.02 || gain.best <= 1.03) return STK_OK;
+    char line[96], text[sizeof line + sizeof d->remark + 4];
+    stk_advice_text(k, chosen, line, sizeof line);
+    snprintf(text, sizeof text, d->remark[0] ? "%s (%s)" : "%s", line, d->remark);
+    return add_advice(d, k, chosen, gain, text, err);
 }
 
 static stk_status probe_together(doctor *d, stk_error *err)

@@ -1,5 +1,7 @@
 /* job_train.c - a trainer as a job for the doctor. Each lane keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
+#include "base/cpus.h"
+#include "data/keep.h"
 #include "graph/store.h"
 #include "train/trainer.h"
 #include "watch/report.h"
@@ -16,6 +18,10 @@ typedef struct train_job {
     stk_tensor **saved; /* in the order of the store */
     double *states;     /* of all callbacks */
     int64_t step;
+    stk_keep_size keeps; /* what a cache would hold */
+    stk_dataset
+        *kept; /* the data with a cache of kept_mib in it, filled; NULL: nobody asked for it yet */
+    int64_t kept_mib, kept_part; /* part: so many elements stand for all; 0: it holds all */
 } train_job;
 
 enum { STAGES = 32 };
@@ -30,7 +36,7 @@ typedef struct train_lane {
     stk_train_data data;  /* what fit is given */
     stk_dataset *dataset; /* own one, else NULL */
     stk_stream *stream;   /* behind it */
-    bool free_model;
+    bool free_model, cached;
     stk_trainer *trainer;
     int32_t threads;                       /* programs of its own when not those of the trainer */
     stk_function *functions[STK_MODES][2]; /* those; NULL: the trainer's */
@@ -132,10 +138,27 @@ static stk_status lane_next(void *context, void *walk, stk_tensor **parts, bool 
 }
 static void lane_leave(void *context, void *walk) { (void)context, (void)walk; }
 
-static stk_status keep_stream(train_lane *l, const stk_job_settings *s, stk_error *err)
+/* The settled state of a cache is a full one, and only that is worth measuring. It is filled once, for all lanes. */
+static stk_status fill_cache(train_job *job, int64_t mib, stk_error *err)
 {
+    static const double MOST_SECONDS = 0.6;
+    if (job->kept && job->kept_mib == mib) return STK_OK;
+    stk_dataset_release(job->kept);
+    job->kept = stk_data_keep(stk_dataset_retain(job->data->dataset), mib << 20, err);
+    job->kept_mib = mib;
+    if (!job->kept) return STK_ERR_MEMORY;
+    return stk_dataset_keep_fill(job->kept, MOST_SECONDS, &job->kept_part, err);
+}
+
+static stk_status keep_stream(train_lane *l, const stk_job_settings *settings, stk_error *err)
+{
+    stk_job_settings others = *settings, *s = &others;
     int64_t prefetch = s->value[STK_KNOB_PREFETCH];
-    stk_dataset *source = stk_settings_pipeline(s, stk_dataset_retain(l->job->data->dataset), err);
+    l->cached = s->value[STK_KNOB_CACHE] > 0;
+    if (l->cached) STK_TRY(fill_cache(l->job, s->value[STK_KNOB_CACHE], err));
+    s->value[STK_KNOB_CACHE] = STK_AS_IS;
+    stk_dataset *from = l->cached ? l->job->kept : l->job->data->dataset;
+    stk_dataset *source = stk_settings_pipeline(s, stk_dataset_retain(from), err);
     source = stk_data_repeat(source, STK_INFINITE, err);
     if (prefetch > 0) source = stk_data_prefetch(source, prefetch, err);
     if (!source) return STK_ERR_MEMORY;
@@ -236,6 +259,16 @@ static stk_status lane_run(void *context, void *lane, int64_t steps, stk_error *
     stk_status status = stk_trainer_fit(l->trainer, &l->data, &l->fit, NULL, err);
     if (l->own_programs) swap_programs(l);
     return status;
+}
+
+static void lane_remark(void *context, void *lane, char *text, size_t size)
+{
+    const train_job *job = context;
+    const train_lane *l = lane;
+    text[0] = '\0';
+    if (l->cached && job->kept_part > 0)
+        snprintf(text, size, "measured with %lld of %lld elements", (long long)job->kept_part,
+                 (long long)job->keeps.elements);
 }
 
 /* ---- stages --------------------------------------------------------------------------------------------------------------- */
@@ -386,6 +419,15 @@ static bool has_node(const stk_dataset *ds, const char *name)
     return found;
 }
 
+/* A cache is for data that leaves room for other buffers. */
+static void offer_cache(train_job *job, stk_dataset *ds, stk_job_knob *k)
+{
+    static const double MOST_SECONDS = 0.15, SHARE = 0.75;
+    if (!stk_dataset_keep_size(ds, MOST_SECONDS, &job->keeps)) return;
+    bool fits = (double)job->keeps.bytes <= SHARE * (double)job->keeps.budget;
+    k[STK_KNOB_CACHE] = (stk_job_knob){fits, 0, stk_ceil_div(job->keeps.bytes, 1 << 20)};
+}
+
 static void offer_pipeline(stk_dataset *ds, stk_job_knob *k)
 {
     stk_stream_options o = stk_dataset_options(ds);
@@ -393,11 +435,13 @@ static void offer_pipeline(stk_dataset *ds, stk_job_knob *k)
     if (workers == 0 && o.threads == 1 && has_node(ds, "map")) workers = 1;
     bool ahead = !strcmp(stk_dataset_name(ds), "prefetch");
     k[STK_KNOB_PREFETCH] = (stk_job_knob){!ahead, 0, 64};
-    k[STK_KNOB_WORKERS] = (stk_job_knob){workers > 0, workers, 64};
+    /* Those that the tuner chooses are nothing to change, but they work ahead, and turns have to allow for it. */
+    int32_t tuned = o.threads == 0 ? stk_cpu_count() : o.threads;
+    k[STK_KNOB_WORKERS] = (stk_job_knob){workers > 0, workers > 0 ? workers : tuned, 64};
     k[STK_KNOB_FUSED] = (stk_job_knob){!o.rewrite, 0, 1};
 }
 
-static void offer_knobs(stk_job *out, const train_job *job)
+static void offer_knobs(stk_job *out, train_job *job)
 {
     const stk_train_data *d = job->data;
     stk_job_knob *k = out->knob;
@@ -417,7 +461,9 @@ static void offer_knobs(stk_job *out, const train_job *job)
         told |= job->fit.callbacks[i]->batch_end != NULL;
     int64_t every = job->fit.callbacks_every > 1 ? job->fit.callbacks_every : 1;
     k[STK_KNOB_CALLBACK_EVERY] = (stk_job_knob){told, every, 1000};
-    if (d->dataset) offer_pipeline(d->dataset, k);
+    if (!d->dataset) return;
+    offer_pipeline(d->dataset, k);
+    offer_cache(job, d->dataset, k);
 }
 
 /* Half the numbers' size, where the model has no opinion of its own and a second set of weights is affordable. When it
@@ -462,7 +508,8 @@ stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const s
                      .close = lane_close,
                      .save = save,
                      .restore = restore,
-                     .stages = lane_stages};
+                     .stages = lane_stages,
+                     .remark = lane_remark};
     offer_knobs(out, job);
     return STK_OK;
 }
@@ -472,6 +519,7 @@ void stk_train_job_release(stk_job *job)
     if (!job || !job->context) return;
     train_job *own = job->context;
     forget(own);
+    stk_dataset_release(own->kept);
     stk_trainer_release(own->narrow);
     stk_free(job->context);
     *job = (stk_job){0};

@@ -49,10 +49,10 @@ static void put_advice(const stk_report *r, stk_text *t, bool mathematics)
         if (!number++)
             put_rule(t, mathematics ? "changes the mathematics: your decision"
                                     : "advice, by measured gain");
-        stk_text_put(t, "%2d. %-52.52s %s\n", number, a->text, gain_text(a->gain, gain));
+        stk_text_put(t, "%2d. %-60.60s %s\n", number, a->text, gain_text(a->gain, gain));
     }
     if (!mathematics && number > 1 && r->together.best > 0)
-        stk_text_put(t, "    %-52s %s\n", "all of these together", gain_text(r->together, gain));
+        stk_text_put(t, "    %-60s %s\n", "all of these together", gain_text(r->together, gain));
 }
 
 static void put_curve(const stk_report *r, stk_text *t)
@@ -100,7 +100,7 @@ static void put_doctor(const stk_report *r, stk_text *t)
                  r->noise * 100);
     if (r->nceilings) put_rule(t, "at most");
     for (int64_t i = 0; i < r->nceilings; i++)
-        stk_text_put(t, "    %-52s %s\n", r->ceilings[i].text,
+        stk_text_put(t, "    %-60s %s\n", r->ceilings[i].text,
                      gain_text(r->ceilings[i].gain, gain));
     put_advice(r, t, false);
     put_advice(r, t, true);

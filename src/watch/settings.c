@@ -2,6 +2,7 @@
  * training follows it. */
 #include "base/file.h"
 #include "base/json.h"
+#include "data/keep.h"
 #include "watch/report.h"
 
 #include <stdio.h>
@@ -76,6 +77,7 @@ stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_er
 
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err)
 {
+    if (s->value[STK_KNOB_CACHE] > 0) ds = stk_data_keep(ds, s->value[STK_KNOB_CACHE] << 20, err);
     if (s->value[STK_KNOB_WORKERS] != STK_AS_IS)
         ds = stk_data_workers(ds, (int32_t)s->value[STK_KNOB_WORKERS], err);
     if (ds && s->value[STK_KNOB_FUSED] == 1) {

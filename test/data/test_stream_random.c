@@ -1,8 +1,10 @@
-/* 200 random pipelines: one thread and many give the same; saved anywhere and restored, the rest is the same. */
+/* 200 random pipelines: one thread and many give the same; saved anywhere and restored, the rest is the same; so it is with a
+ * cache put in where one belongs. */
 #include "pipelines.h"
 
 #include "base/json.h"
 #include "base/rng.h"
+#include "data/keep.h"
 #include "data/pipeline.h"
 
 /* ---- random numbers of the test itself ------------------------------------------------------------- */
@@ -48,7 +50,7 @@ static stk_status call_double(void *x, const stk_map_info *info, stk_tensor *con
     return STK_OK;
 }
 static const stk_map_fn doubled = {
-    .name = "double", .call = call_double, .flags = STK_MAP_ELEMENTWISE};
+    .name = "double", .call = call_double, .flags = STK_MAP_ELEMENTWISE | STK_MAP_PURE};
 
 static stk_status call_odd(void *x, const stk_map_info *info, stk_tensor *const *in,
                            stk_tensor **out, stk_error *err)
@@ -58,7 +60,7 @@ static stk_status call_odd(void *x, const stk_map_info *info, stk_tensor *const 
     bool yes = first(in) % 3 != 0;
     return stk_tensor_from(STK_BOOL, 0, NULL, &yes, &out[0], err);
 }
-static const stk_map_fn not_third = {.name = "not_third", .call = call_odd};
+static const stk_map_fn not_third = {.name = "not_third", .call = call_odd, .flags = STK_MAP_PURE};
 
 static stk_status call_key(void *x, const stk_map_info *info, stk_tensor *const *in,
                            stk_tensor **out, stk_error *err)
@@ -103,7 +105,8 @@ static stk_status call_running(void *x, const stk_map_info *info, stk_tensor *co
 }
 static const stk_field pair_fields[2] = {{.dtype = STK_I64}, {.dtype = STK_I64}};
 static const stk_schema pair = {2, pair_fields, "(0,1)"};
-static const stk_map_fn running = {.name = "running", .call = call_running, .output = &pair};
+static const stk_map_fn running = {
+    .name = "running", .call = call_running, .output = &pair, .flags = STK_MAP_PURE};
 
 static stk_dataset *call_open(void *x, const stk_map_info *info, stk_tensor *const *in,
                               stk_error *err)
@@ -289,6 +292,46 @@ TEST(two_hundred_pipelines)
         stk_dataset_release(ds);
     }
     CHECK_MSG(elements > 2000, "only %d elements in all", (int)elements);
+}
+
+/* The same elements in two epochs, the second of which finds the cache filled; and from any place on. */
+static bool compare_kept(uint64_t seed, stk_dataset *ds, int threads)
+{
+    stk_error err = {.code = STK_OK};
+    stk_dataset *kept = stk_data_keep(stk_dataset_retain(ds), 1 << 20, &err);
+    if (!CHECK_MSG(kept != NULL, "pipeline %d: %s", (int)seed, err.message)) return false;
+    bool found = kept != ds;
+    stk_stream_options o = stk_stream_options_defaults();
+    o.threads = threads;
+    for (o.epoch = 3; found && o.epoch < 5; o.epoch++) {
+        run_all(stk_dataset_retain(ds), &o, &whole);
+        run_all(stk_dataset_retain(kept), &o, &other);
+        CHECK_MSG(strcmp(whole.text, other.text) == 0,
+                  "pipeline %d: kept, %d threads, epoch %d: differs\n  %.300s\n  %.300s", (int)seed,
+                  threads, (int)o.epoch, whole.text, other.text);
+    }
+    if (found) {
+        stk_stream *s = stream_of(ds, 1, true);
+        memset(&whole, 0, sizeof whole);
+        collect_stream(s, 1000, false, &whole);
+        stk_stream_release(s);
+        compare_restored(seed, kept, threads, 1);
+    }
+    stk_dataset_release(kept);
+    return found;
+}
+
+TEST(a_cache_changes_nothing)
+{
+    int places = 0;
+    for (uint64_t seed = 0; seed < 400 && check_failures < 20; seed++) {
+        stk_dataset *ds = random_pipeline(seed);
+        if (!CHECK(ds != NULL)) continue;
+        places += compare_kept(seed, ds, 1);
+        compare_kept(seed, ds, 4);
+        stk_dataset_release(ds);
+    }
+    CHECK_MSG(places > 40, "a place for a cache in %d of 400 pipelines only", places);
 }
 
 TEST(damaged_states_are_refused)

@@ -1,10 +1,14 @@
 /* planted_real.h - the same faults in real parts: a model, a trainer and a dataset pipeline, examined through the public job of a
- * trainer. Only the slowness is made: maps, readers, callbacks and host functions that sleep. */
+ * trainer. Only the slowness is made: maps, readers, callbacks and host functions that sleep; photos are real ones. */
 #ifndef STK_TEST_PLANTED_REAL_H
 #define STK_TEST_PLANTED_REAL_H
 
 #include "planted.h"
 #include "temporary.h"
+
+#include "base/file.h"
+#include "stoker/pixels.h"
+#include "stoker/sources.h"
 
 #include <fcntl.h>
 
@@ -13,7 +17,10 @@ typedef enum real_source {
     REAL_BATCHES, /* rows -> batch */
     REAL_FILE,    /* batches read from a file, so many milliseconds each */
     REAL_SHUFFLED, /* as above, and a shuffle whose buffer holds an epoch: it refills at each start */
+    REAL_JPEGS, /* photos that are decoded in every epoch, made smaller, shuffled, flipped at random */
 } real_source;
+
+enum { REAL_SIDE = 16 }; /* of a photo, made smaller */
 
 typedef struct real_plant {
     const char *name; /* NULL: this case has no real parts */
@@ -21,6 +28,7 @@ typedef struct real_plant {
     int64_t batch, in, hidden, rows;
     double map_ms, read_ms, callback_ms, host_ms; /* per batch */
     int64_t prefetch;
+    int32_t threads; /* for kernels; 0: as many as there are */
 } real_plant;
 
 typedef struct real {
@@ -122,7 +130,10 @@ static inline stk_status real_model(real *self, stk_error *err)
     char layer[96];
     STK_TRY(stk_model_new(p->name, &self->model, err));
     snprintf(layer, sizeof layer, "Input(shape=(%lld,))", (long long)p->in);
+    bool photos = p->source == REAL_JPEGS;
+    if (photos) snprintf(layer, sizeof layer, "Input(shape=(%d, %d, 3))", REAL_SIDE, REAL_SIDE);
     stk_model_add(self->model, layer);
+    if (photos) stk_model_add(self->model, "Flatten()");
     if (p->host_ms > 0)
         stk_model_add_custom(
             self->model,
@@ -136,6 +147,7 @@ static inline stk_status real_model(real *self, stk_error *err)
     stk_trainer_options how = stk_trainer_defaults();
     how.optimizer = "sgd:lr=1e-3";
     how.loss = "mse";
+    how.threads = p->threads;
     return stk_trainer_new(self->model, &how, &self->trainer, err);
 }
 
@@ -178,6 +190,61 @@ static inline stk_dataset *real_reader(real *self, stk_error *err)
     return stk_data_generator(&g, err);
 }
 
+/* The same photo as often as there are rows; what comes out does not matter here. */
+static inline stk_status real_photos(const real_plant *p, stk_tensor **out, stk_error *err)
+{
+    enum { MOST = 1 << 20 };
+    char *bytes = NULL;
+    size_t size = 0;
+    stk_string *all = stk_calloc((size_t)p->rows, sizeof *all);
+    if (!all) return stk_fail_memory(err, "photos", (size_t)p->rows * sizeof *all);
+    stk_status status =
+        stk_file_read(STK_TEST_DIR "/data/golden/photo.jpg", MOST, &bytes, &size, err);
+    for (int64_t i = 0; i < p->rows; i++) all[i] = (stk_string){bytes, (int64_t)size};
+    if (status == STK_OK) status = stk_tensor_strings(1, &p->rows, all, out, err);
+    stk_free(all);
+    stk_free(bytes);
+    return status;
+}
+
+static inline stk_dataset *real_steps(stk_dataset *ds, int32_t n, const stk_pixel_step *steps,
+                                      stk_error *err)
+{
+    stk_pixels *pixels = NULL;
+    stk_map_fn fn = {0};
+    bool good = stk_pixels_new(n, steps, &pixels, err) == STK_OK &&
+                stk_map_pixels(pixels, 0, &fn, err) == STK_OK;
+    stk_pixels_release(pixels);
+    if (good) return stk_data_map(ds, &fn, NULL, err);
+    stk_dataset_release(ds);
+    return NULL;
+}
+
+static inline stk_dataset *real_decoded(real *self, stk_error *err)
+{
+    static const stk_pixel_step smaller[] = {{.op = STK_PIXEL_RESIZE,
+                                              .height = REAL_SIDE,
+                                              .width = REAL_SIDE,
+                                              .method = 1,
+                                              .antialias = true},
+                                             {.op = STK_PIXEL_RESCALE, .scale = {1.0f / 255}}};
+    static const stk_pixel_step flip = {.op = STK_PIXEL_RANDOM_FLIP_LEFT_RIGHT};
+    const real_plant *p = self->plant;
+    stk_tensor *parts[] = {NULL, self->y};
+    stk_picture_options colours = stk_picture_options_defaults();
+    stk_map_fn decode = {0};
+    colours.channels = 3;
+    if (real_photos(p, &parts[0], err) != STK_OK) return NULL;
+    stk_dataset *ds = stk_data_slices(2, parts, NULL, "(0,1)", err);
+    stk_tensor_release(parts[0]);
+    if (stk_map_decode_image(0, &colours, &decode, err) == STK_OK)
+        ds = stk_data_map(ds, &decode, NULL, err);
+    ds = real_steps(ds, 2, smaller, err);
+    ds = stk_data_shuffle(ds, STK_SHUFFLE_ALL, 7, true, err);
+    ds = real_steps(ds, 1, &flip, err);
+    return stk_data_batch(ds, p->batch, true, err);
+}
+
 static inline stk_status real_pipeline(real *self, stk_error *err)
 {
     const real_plant *p = self->plant;
@@ -186,6 +253,8 @@ static inline stk_status real_pipeline(real *self, stk_error *err)
     if (p->source == REAL_BATCHES) {
         ds = stk_data_slices(2, parts, NULL, "(0,1)", err);
         ds = stk_data_batch(ds, p->batch, true, err);
+    } else if (p->source == REAL_JPEGS) {
+        ds = real_decoded(self, err);
     } else {
         STK_TRY(real_file(self, err));
         ds = real_reader(self, err);

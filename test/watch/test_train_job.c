@@ -15,11 +15,12 @@ typedef struct setup {
     stk_dataset *dataset;
 } setup;
 
+static useconds_t row_us = 100; /* of the map */
 static stk_status slow(void *context, const stk_map_info *info, stk_tensor *const *in,
                        stk_tensor **out, stk_error *err)
 {
     (void)context, (void)info, (void)err;
-    usleep(100); /* per row */
+    usleep(row_us);
     for (int i = 0; i < 2; i++) {
         if (!out[i])
             out[i] = stk_tensor_retain(in[i]);
@@ -54,7 +55,7 @@ static bool begin(setup *s, bool pipeline)
     stk_tensor *parts[] = {s->x, s->y};
     stk_map_options serial = stk_map_options_defaults();
     serial.parallel = 1;
-    stk_map_fn fn = {.name = "slow_augment", .call = slow};
+    stk_map_fn fn = {.name = "slow_augment", .call = slow, .flags = STK_MAP_PURE};
     s->dataset = stk_data_slices(2, parts, NULL, "(0,1)", &err);
     s->dataset = stk_data_map(s->dataset, &fn, &serial, &err);
     s->dataset = stk_data_batch(s->dataset, BATCH, true, &err);
@@ -229,7 +230,8 @@ TEST(every_knob_turns_and_leaves_no_trace)
         stk_knob knob;
         int64_t value;
     } turns[] = {{STK_KNOB_WORKERS, 3},    {STK_KNOB_PREFETCH, 2},        {STK_KNOB_THREADS, 1},
-                 {STK_KNOB_PRECISION, 16}, {STK_KNOB_CALLBACK_EVERY, 10}, {STK_KNOB_FREE_MODEL, 1}};
+                 {STK_KNOB_PRECISION, 16}, {STK_KNOB_CALLBACK_EVERY, 10}, {STK_KNOB_FREE_MODEL, 1},
+                 {STK_KNOB_CACHE, 1}};
     stk_error err;
     stk_job job = {0};
     setup s;
@@ -250,6 +252,8 @@ TEST(every_knob_turns_and_leaves_no_trace)
     REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, &o, &job, &err)));
     CHECK(job.knob[STK_KNOB_WORKERS].offered && job.knob[STK_KNOB_WORKERS].current == 1);
     CHECK(job.knob[STK_KNOB_PRECISION].offered);
+    CHECK(job.knob[STK_KNOB_CACHE].offered && job.knob[STK_KNOB_CACHE].current == 0);
+    CHECK_EQ_I64(job.knob[STK_KNOB_CACHE].most, 1);
     CHECK(!job.knob[STK_KNOB_FUSED].offered); /* is so already */
     CHECK_OK(job.save(job.context, &err));
     for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
@@ -259,6 +263,9 @@ TEST(every_knob_turns_and_leaves_no_trace)
         int64_t calls = count.calls;
         if (!CHECK_OK(job.open(job.context, &w, &lane, &err))) continue;
         CHECK_OK(job.run(job.context, lane, 20, &err));
+        char remark[64] = "?";
+        job.remark(job.context, lane, remark, sizeof remark);
+        CHECK_STR(remark, "");
         if (turns[i].knob == STK_KNOB_CALLBACK_EVERY) CHECK_EQ_I64(count.calls - calls, 2);
         stk_watch_stage stages[8];
         int32_t n = job.stages(job.context, lane, stages, 8);
@@ -273,6 +280,49 @@ TEST(every_knob_turns_and_leaves_no_trace)
     CHECK(before && after && !memcmp(before->data, after->data, (size_t)stk_tensor_bytes(before)));
     stk_tensor_release(before);
     stk_tensor_release(after);
+    stk_train_job_release(&job);
+    end(&s);
+}
+
+static bool has_stage(const stk_job *job, void *lane, const char *name)
+{
+    stk_watch_stage stages[16];
+    int32_t n = job->stages(job->context, lane, stages, 16);
+    for (int32_t i = 0; i < n && i < 16; i++)
+        if (strstr(stages[i].name, name)) return true;
+    return false;
+}
+
+/* Settings survive a file; a lane with them has the cache; one that takes too long to fill says so. */
+TEST(a_cache_is_written_down_and_filled)
+{
+    stk_error err;
+    stk_job job = {0};
+    setup s;
+    void *lane = NULL;
+    char path[] = "/tmp/stk_settings_XXXXXX", remark[64] = "";
+    stk_job_settings w = stk_job_settings_defaults(), read = stk_job_settings_defaults();
+    int file = mkstemp(path);
+    REQUIRE(CHECK(file >= 0));
+    w.value[STK_KNOB_CACHE] = 3;
+    CHECK_OK(stk_job_settings_save(&w, path, &err));
+    CHECK_OK(stk_job_settings_load(path, &read, &err));
+    CHECK_EQ_I64(read.value[STK_KNOB_CACHE], 3);
+    close(file);
+    unlink(path);
+    REQUIRE(begin(&s, true));
+    stk_train_data data = data_of(&s);
+    row_us = 10000; /* 2.5 s for all */
+    if (CHECK_OK(stk_train_job_new(s.trainer, &data, NULL, &job, &err)) &&
+        CHECK_OK(job.open(job.context, &read, &lane, &err))) {
+        job.remark(job.context, lane, remark, sizeof remark);
+        CHECK_CONTAINS(remark, "of 256 elements");
+        row_us = 1000000; /* whoever calls the map again does not get far */
+        CHECK_OK(job.run(job.context, lane, 40, &err));
+        CHECK(has_stage(&job, lane, "cache"));
+        job.close(job.context, lane);
+    }
+    row_us = 100;
     stk_train_job_release(&job);
     end(&s);
 }
@@ -295,9 +345,11 @@ TEST(settings_give_the_same_numbers)
             w.value[STK_KNOB_WORKERS] = 3;
             w.value[STK_KNOB_PREFETCH] = 2;
             w.value[STK_KNOB_FUSED] = 1;
+            w.value[STK_KNOB_CACHE] = 1;
             w.value[STK_KNOB_THREADS] = 1;
             CHECK_STR(stk_job_settings_text(&w, text, sizeof text),
-                      "prefetch 2, workers 3, fused order of the pipeline, threads 1");
+                      "prefetch 2, workers 3, fused order of the pipeline, cache of 1 MiB, "
+                      "threads 1");
             CHECK_OK(stk_trainer_set_threads(s.trainer, 1, &err));
         }
         stk_train_data data = data_of(&s);

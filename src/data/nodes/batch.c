@@ -240,8 +240,12 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(batching), open, next, save, restore, close};
 
-const stk_node_kind stk_node_batch = {
-    .name = "batch", .describe = describe, .get = get, .walk = &walk};
+const stk_node_kind stk_node_batch = {.name = "batch",
+                                      .describe = describe,
+                                      .get = get,
+                                      .walk = &walk,
+                                      .steady = stk_always_steady,
+                                      .passes = true};
 
 stk_dataset *stk_data_batch(stk_dataset *in, int64_t size, bool drop_remainder, stk_error *err)
 {

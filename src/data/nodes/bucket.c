@@ -156,8 +156,17 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(sorting), open, next, save, restore, close};
 
-const stk_node_kind stk_node_bucket = {
-    .name = "bucket_by_sequence_length", .drop = drop, .describe = describe, .walk = &walk};
+static bool steady(const stk_dataset *ds)
+{
+    return stk_fn_is_pure(((const buckets *)ds->config)->length);
+}
+
+const stk_node_kind stk_node_bucket = {.name = "bucket_by_sequence_length",
+                                       .drop = drop,
+                                       .describe = describe,
+                                       .walk = &walk,
+                                       .steady = steady,
+                                       .passes = true};
 
 static stk_status fill(stk_dataset *ds, const stk_bucket_options *o, stk_error *err)
 {

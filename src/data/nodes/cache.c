@@ -4,6 +4,7 @@
  * In RAM and by number, places are filled as they are asked for. In order, the first stream that gets to the end has
  * filled it. A file is written by the first stream that gets to its end, and read from then on. A saved position is a
  * count; what comes before it is made again when the cache is not there yet. */
+#include "data/cache.h"
 #include "data/hold.h"
 #include "data/run.h"
 #include "data/snapshot.h"
@@ -21,6 +22,10 @@ typedef struct cache {
     stk_hold held;          /* in order */
     bool filled, filling;
     stk_dataset *file; /* in order, on disk: open once it is there */
+    int64_t limit;     /* bytes; 0: what the stream's budget has, and failure beyond it */
+    int64_t stands;    /* so many elements stand for all; 0: each for itself (atomic) */
+    bool stop;         /* filling in order (atomic) */
+    bool too_large;    /* in order: does not fit, nobody tries again */
 } cache;
 
 static void drop(stk_dataset *ds)
@@ -47,15 +52,26 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
         snprintf(text, size, "in RAM");
 }
 
-/* The budget of each stream counts what the cache holds, from the beginning and as it grows. */
-static stk_status account(stk_stage *stage, stk_tensor *const *parts, stk_error *err)
+int64_t stk_cached_bytes(int32_t n, stk_tensor *const *parts)
+{
+    return stk_parts_bytes(n, parts) + 64;
+}
+
+/* The budget of each stream counts what the cache holds, from the beginning and as it grows. A cache with a limit of its own
+ * does without what does not fit. */
+static stk_status account(stk_stage *stage, stk_tensor *const *parts, bool *fits, stk_error *err)
 {
     cache *c = stage->ds->config;
-    int64_t bytes = stk_parts_bytes(stage->ds->schema->n, parts) + 64;
-    STK_TRY(stk_run_take_ram(stage->run, "cache", bytes, err));
-    __atomic_add_fetch(&stage->ram, bytes, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
-    return STK_OK;
+    int64_t bytes = stk_cached_bytes(stage->ds->schema->n, parts);
+    int64_t now = __atomic_add_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
+    bool room = !c->limit || now <= c->limit;
+    stk_status status = room ? stk_run_take_ram(stage->run, "cache", bytes, err) : STK_OK;
+    *fits = room && status == STK_OK;
+    if (*fits)
+        __atomic_add_fetch(&stage->ram, bytes, __ATOMIC_RELAXED);
+    else
+        __atomic_sub_fetch(&c->bytes, bytes, __ATOMIC_RELAXED);
+    return c->limit ? STK_OK : status;
 }
 
 static void give_back(stk_stage *stage, int64_t bytes)
@@ -87,13 +103,17 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
     (void)epoch;
     cache *c = stage->ds->config;
     int32_t n = stage->ds->schema->n;
+    int64_t stands = __atomic_load_n(&c->stands, __ATOMIC_RELAXED);
+    bool fits = false;
+    if (stands) index %= stands;
     stk_tensor **kept = __atomic_load_n(&c->elements[index], __ATOMIC_ACQUIRE), **none = NULL;
     if (kept) {
         share(n, kept, parts);
         return STK_OK;
     }
     STK_TRY(stk_stage_get(stage->in[0], 0, index, parts, err));
-    stk_status status = account(stage, parts, err);
+    stk_status status = account(stage, parts, &fits, err);
+    if (status == STK_OK && !fits) return STK_OK;
     kept = status == STK_OK ? stk_parts_new(n) : NULL;
     if (status == STK_OK && !kept) status = stk_fail_memory(err, "cache", (size_t)n * 8);
     if (status != STK_OK) {
@@ -103,7 +123,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
     share(n, parts, kept);
     if (!__atomic_compare_exchange_n(&c->elements[index], &none, kept, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED)) {
-        give_back(stage, stk_parts_bytes(n, kept) + 64);
+        give_back(stage, stk_cached_bytes(n, kept));
         stk_parts_release(n, kept); /* somebody else was faster, with the same element */
         stk_free(kept);
     }
@@ -156,23 +176,39 @@ static stk_status open(stk_iter *it, stk_error *err)
         return stk_iter_open(own->file, 0, &own->in, err);
     }
     pthread_mutex_lock(&c->lock);
-    own->fills = !c->filling; /* one at a time; others just pass through */
-    c->filling = true;
+    own->fills = !c->filling && !c->too_large; /* one at a time; others just pass through */
+    c->filling |= own->fills;
     pthread_mutex_unlock(&c->lock);
     if (own->fills && c->path)
         STK_TRY(stk_snapshot_create(c->path, it->stage->ds->schema, &own->writer, err));
     return stk_iter_open(it->stage->in[0], 0, &own->in, err);
 }
 
+static void stop_filling(stk_iter *it);
+
+static void give_up(stk_iter *it)
+{
+    cache *c = it->stage->ds->config;
+    stop_filling(it);
+    pthread_mutex_lock(&c->lock);
+    c->too_large = true;
+    pthread_mutex_unlock(&c->lock);
+}
+
 static stk_status keep(stk_iter *it, stk_tensor *const *parts, stk_error *err)
 {
     walking *own = it->own;
     cache *c = it->stage->ds->config;
+    bool fits = true;
     if (c->path) return stk_snapshot_add(&own->writer, parts, err);
-    STK_TRY(account(it->stage, parts, err));
+    STK_TRY(account(it->stage, parts, &fits, err));
+    if (!fits) {
+        give_up(it);
+        return STK_OK;
+    }
     share(own->held.width, parts, own->parts);
     stk_status status = stk_hold_add(&own->held, own->parts, err);
-    if (status != STK_OK) give_back(it->stage, stk_parts_bytes(own->held.width, parts) + 64);
+    if (status != STK_OK) give_back(it->stage, stk_cached_bytes(own->held.width, parts));
     stk_parts_release(own->held.width, own->parts);
     return status;
 }
@@ -217,11 +253,17 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     *end = own->ended;
     if (*end) return STK_OK;
     if (own->reads && !c->path) {
-        own->ended = *end = own->position >= c->held.count;
-        if (!*end) share(c->held.width, c->held.parts + own->position++ * c->held.width, parts);
+        int64_t all = c->stands && it->stage->ds->cardinality >= 0 ? it->stage->ds->cardinality
+                                                                   : c->held.count;
+        own->ended = *end = own->position >= all || c->held.count == 0;
+        if (!*end)
+            share(c->held.width, c->held.parts + own->position++ % c->held.count * c->held.width,
+                  parts);
         return STK_OK;
     }
-    stk_status status = stk_iter_next(own->in, parts, end, err);
+    bool stop = own->fills && !c->path && __atomic_load_n(&c->stop, __ATOMIC_RELAXED);
+    *end = stop;
+    stk_status status = stop ? STK_OK : stk_iter_next(own->in, parts, end, err);
     own->ended = *end;
     if (*end) return own->fills ? finish(it, err) : STK_OK;
     own->position++;
@@ -267,8 +309,36 @@ static void shut(stk_iter *it)
 
 static const stk_walk walk = {sizeof(walking), open, next, save, restore, shut};
 
-const stk_node_kind stk_node_cache = {
-    .name = "cache", .drop = drop, .describe = describe, .get = get, .walk = &walk, .begin = begin};
+const stk_node_kind stk_node_cache = {.name = "cache",
+                                      .drop = drop,
+                                      .describe = describe,
+                                      .get = get,
+                                      .walk = &walk,
+                                      .begin = begin,
+                                      .steady = stk_always_steady,
+                                      .passes = true};
+
+void stk_cache_stop(stk_dataset *ds)
+{
+    cache *c = ds->config;
+    __atomic_store_n(&c->stop, true, __ATOMIC_RELAXED);
+}
+
+int64_t stk_cache_settle(stk_dataset *ds)
+{
+    cache *c = ds->config;
+    int64_t n = c->filled ? c->held.count : 0;
+    while (c->elements && n < ds->cardinality && c->elements[n]) n++;
+    __atomic_store_n(&c->stands, n, __ATOMIC_RELAXED);
+    return n;
+}
+
+stk_dataset *stk_data_cache_within(stk_dataset *in, int64_t bytes, stk_error *err)
+{
+    stk_dataset *ds = stk_data_cache(in, NULL, err);
+    if (ds) ((cache *)ds->config)->limit = stk_max_i64(bytes, 1);
+    return ds;
+}
 
 stk_dataset *stk_data_cache(stk_dataset *in, const char *path, stk_error *err)
 {

@@ -80,8 +80,13 @@ static void close(stk_iter *it) { stk_iter_close(((joining *)it->own)->in); }
 
 static const stk_walk walk = {sizeof(joining), NULL, next, save, restore, close};
 
-const stk_node_kind stk_node_concatenate = {
-    .name = "concatenate", .get = get, .rows = rows, .slice = slice, .walk = &walk};
+const stk_node_kind stk_node_concatenate = {.name = "concatenate",
+                                            .get = get,
+                                            .rows = rows,
+                                            .slice = slice,
+                                            .walk = &walk,
+                                            .steady = stk_always_steady,
+                                            .passes = true};
 
 stk_dataset *stk_data_concatenate(stk_dataset *first, stk_dataset *second, stk_error *err)
 {

@@ -52,10 +52,15 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
 static const stk_walk walk = {sizeof(stk_follow), stk_follow_open,    next,
                               stk_follow_save,    stk_follow_restore, stk_follow_close};
 
+static bool steady(const stk_dataset *ds)
+{
+    return stk_fn_is_pure(((const filter *)ds->config)->fn);
+}
+
 const stk_node_kind stk_node_filter = {
-    .name = "filter", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "filter", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 const stk_node_kind stk_node_take_while = {
-    .name = "take_while", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "take_while", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 
 static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, const stk_map_fn *fn,
                          bool stop, stk_error *err)

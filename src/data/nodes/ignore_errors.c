@@ -23,7 +23,8 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
 static const stk_walk walk = {sizeof(stk_follow), stk_follow_open,    next,
                               stk_follow_save,    stk_follow_restore, stk_follow_close};
 
-const stk_node_kind stk_node_ignore_errors = {.name = "ignore_errors", .walk = &walk};
+const stk_node_kind stk_node_ignore_errors = {
+    .name = "ignore_errors", .walk = &walk, .steady = stk_always_steady, .passes = true};
 
 stk_dataset *stk_data_ignore_errors(stk_dataset *in, stk_error *err)
 {

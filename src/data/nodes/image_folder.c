@@ -212,8 +212,12 @@ static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_
     return STK_OK;
 }
 
-static const stk_node_kind node_folder = {
-    .name = "image_folder", .drop = drop, .describe = describe, .get = get, .rows = rows};
+static const stk_node_kind node_folder = {.name = "image_folder",
+                                          .drop = drop,
+                                          .describe = describe,
+                                          .get = get,
+                                          .rows = rows,
+                                          .steady = stk_always_steady};
 
 /* ---- finding files ------------------------------------------------------------------------------ */
 

@@ -62,7 +62,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 }
 
 const stk_node_kind stk_node_load = {
-    .name = "load", .drop = drop, .describe = describe, .get = get};
+    .name = "load", .drop = drop, .describe = describe, .get = get, .steady = stk_always_steady};
 
 static stk_status read_field(stk_state *s, stk_field *f, char *name, size_t room)
 {

@@ -283,8 +283,22 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(mapping), open, next, save, restore, close};
 
-const stk_node_kind stk_node_map = {
-    .name = "map", .drop = drop, .describe = describe, .get = get, .rows = rows, .walk = &walk};
+/* Out of order only what is asked for by number is certain. */
+static bool steady(const stk_dataset *ds)
+{
+    const stk_map_config *c = ds->config;
+    bool pure = ds->random || !c->options.unordered;
+    for (int32_t i = 0; i < c->n && pure; i++) pure = stk_fn_is_pure(c->fns[i]);
+    return pure;
+}
+
+const stk_node_kind stk_node_map = {.name = "map",
+                                    .drop = drop,
+                                    .describe = describe,
+                                    .get = get,
+                                    .rows = rows,
+                                    .walk = &walk,
+                                    .steady = steady};
 
 /* ---- making ------------------------------------------------------------------------------------------- */
 stk_map_options stk_map_options_defaults(void)

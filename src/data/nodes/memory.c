@@ -102,8 +102,14 @@ static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_
     return STK_OK;
 }
 
-const stk_node_kind stk_node_memory = {
-    .name = "memory", .drop = drop, .describe = describe, .get = get, .rows = rows, .slice = slice};
+const stk_node_kind stk_node_memory = {.name = "memory",
+                                       .drop = drop,
+                                       .describe = describe,
+                                       .get = get,
+                                       .rows = rows,
+                                       .slice = slice,
+                                       .steady = stk_always_steady,
+                                       .passes = true};
 
 static stk_status fill(stk_dataset *ds, int32_t n, stk_tensor *const *tensors,
                        const char *const *names, const char *structure, stk_error *err)

@@ -21,7 +21,9 @@ const stk_node_kind stk_node_options = {.name = "options",
                                         .get = stk_pass_get,
                                         .rows = stk_pass_rows,
                                         .slice = stk_pass_slice,
-                                        .walk = &walk};
+                                        .walk = &walk,
+                                        .steady = stk_always_steady,
+                                        .passes = true};
 
 stk_dataset *stk_data_options(stk_dataset *in, const stk_stream_options *options, stk_error *err)
 {

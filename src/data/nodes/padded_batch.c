@@ -79,8 +79,13 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
 static const stk_walk walk = {sizeof(stk_follow), stk_follow_open,    next,
                               stk_follow_save,    stk_follow_restore, stk_follow_close};
 
-const stk_node_kind stk_node_padded_batch = {
-    .name = "padded_batch", .drop = drop, .describe = describe, .get = get, .walk = &walk};
+const stk_node_kind stk_node_padded_batch = {.name = "padded_batch",
+                                             .drop = drop,
+                                             .describe = describe,
+                                             .get = get,
+                                             .walk = &walk,
+                                             .steady = stk_always_steady,
+                                             .passes = true};
 
 stk_dataset *stk_data_padded_batch(stk_dataset *in, int64_t size, bool drop_remainder,
                                    const int64_t (*shapes)[STK_MAX_RANK], const double *values,

@@ -235,7 +235,9 @@ const stk_node_kind stk_node_prefetch = {.name = "prefetch",
                                          .get = stk_pass_get,
                                          .rows = stk_pass_rows,
                                          .slice = stk_pass_slice,
-                                         .walk = &walk};
+                                         .walk = &walk,
+                                         .steady = stk_always_steady,
+                                         .passes = true};
 
 stk_dataset *stk_data_prefetch(stk_dataset *in, int64_t elements, stk_error *err)
 {

@@ -34,8 +34,12 @@ static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_
     return STK_OK;
 }
 
-const stk_node_kind stk_node_range = {
-    .name = "range", .describe = describe, .get = get, .rows = rows};
+const stk_node_kind stk_node_range = {.name = "range",
+                                      .describe = describe,
+                                      .get = get,
+                                      .rows = rows,
+                                      .steady = stk_always_steady,
+                                      .passes = true};
 
 stk_dataset *stk_data_range(int64_t start, int64_t stop, int64_t step, stk_error *err)
 {

@@ -217,12 +217,22 @@ static void close_walk(stk_iter *it)
 
 static const stk_walk walk = {sizeof(walking), NULL, next, save, restore, close_walk};
 
-static const stk_node_kind node_tfrecord = {
-    .name = "tfrecord", .drop = drop, .describe = describe, .get = get, .walk = &walk};
-static const stk_node_kind node_lines = {
-    .name = "text_lines", .drop = drop, .describe = describe, .get = get};
-static const stk_node_kind node_fixed = {
-    .name = "fixed_records", .drop = drop, .describe = describe, .get = get};
+static const stk_node_kind node_tfrecord = {.name = "tfrecord",
+                                            .drop = drop,
+                                            .describe = describe,
+                                            .get = get,
+                                            .walk = &walk,
+                                            .steady = stk_always_steady};
+static const stk_node_kind node_lines = {.name = "text_lines",
+                                         .drop = drop,
+                                         .describe = describe,
+                                         .get = get,
+                                         .steady = stk_always_steady};
+static const stk_node_kind node_fixed = {.name = "fixed_records",
+                                         .drop = drop,
+                                         .describe = describe,
+                                         .get = get,
+                                         .steady = stk_always_steady};
 
 /* ---- making ------------------------------------------------------------------------------------- */
 

@@ -114,8 +114,10 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(scanning), open, next, save, restore, close};
 
+static bool steady(const stk_dataset *ds) { return stk_fn_is_pure(((const scan *)ds->config)->fn); }
+
 const stk_node_kind stk_node_scan = {
-    .name = "scan", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "scan", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 
 const stk_node_kind stk_node_reduce = {
     .name = "reduce", .drop = drop, .describe = describe, .walk = &walk};

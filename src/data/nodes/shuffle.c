@@ -257,8 +257,16 @@ static bool idle(const stk_dataset *ds) { return ((const shuffle *)ds->config)->
 
 static const stk_walk walk = {sizeof(shuffling), open, next, save, restore, close};
 
-const stk_node_kind stk_node_shuffle = {
-    .name = "shuffle", .idle = idle, .describe = describe, .get = get, .rows = rows, .walk = &walk};
+static bool steady(const stk_dataset *ds) { return !((const shuffle *)ds->config)->reshuffle; }
+
+const stk_node_kind stk_node_shuffle = {.name = "shuffle",
+                                        .idle = idle,
+                                        .describe = describe,
+                                        .get = get,
+                                        .rows = rows,
+                                        .walk = &walk,
+                                        .steady = steady,
+                                        .passes = true};
 
 stk_dataset *stk_data_shuffle(stk_dataset *in, int64_t buffer, uint64_t seed, bool reshuffle,
                               stk_error *err)

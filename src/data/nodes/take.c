@@ -84,9 +84,14 @@ static bool idle(const stk_dataset *ds)
 static const stk_walk walk = {sizeof(stk_follow), open, next, stk_follow_save, stk_follow_restore,
                               stk_follow_close};
 
-const stk_node_kind stk_node_take = {"take", NULL, idle, describe, get, rows, slice, &walk, NULL};
-const stk_node_kind stk_node_skip = {"skip", NULL, idle, describe, get, rows, slice, &walk, NULL};
-const stk_node_kind stk_node_shard = {"shard", NULL, idle, describe, get, rows, slice, &walk, NULL};
+#define KIND(called)                                                                               \
+    {                                                                                              \
+        .name = called, .idle = idle, .describe = describe, .get = get, .rows = rows,              \
+        .slice = slice, .walk = &walk, .steady = stk_always_steady, .passes = true                 \
+    }
+const stk_node_kind stk_node_take = KIND("take");
+const stk_node_kind stk_node_skip = KIND("skip");
+const stk_node_kind stk_node_shard = KIND("shard");
 
 static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, int64_t first, int64_t step,
                          int64_t count, stk_error *err)

@@ -96,7 +96,8 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(splitting), open, next, save, restore, close};
 
-const stk_node_kind stk_node_unbatch = {.name = "unbatch", .walk = &walk};
+const stk_node_kind stk_node_unbatch = {
+    .name = "unbatch", .walk = &walk, .steady = stk_always_steady, .passes = true};
 
 stk_dataset *stk_data_unbatch(stk_dataset *in, stk_error *err)
 {

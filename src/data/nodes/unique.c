@@ -138,7 +138,8 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(seen), open, next, save, restore, close};
 
-const stk_node_kind stk_node_unique = {.name = "unique", .walk = &walk};
+const stk_node_kind stk_node_unique = {
+    .name = "unique", .walk = &walk, .steady = stk_always_steady};
 
 stk_dataset *stk_data_unique(stk_dataset *in, stk_error *err)
 {

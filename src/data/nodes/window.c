@@ -167,8 +167,13 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(sliding), open, next, save, restore, close};
 
-const stk_node_kind stk_node_window = {
-    .name = "window", .drop = drop, .describe = describe, .get = get, .walk = &walk};
+const stk_node_kind stk_node_window = {.name = "window",
+                                       .drop = drop,
+                                       .describe = describe,
+                                       .get = get,
+                                       .walk = &walk,
+                                       .steady = stk_always_steady,
+                                       .passes = true};
 
 static stk_status announce(stk_dataset *ds, bool nested, stk_error *err)
 {

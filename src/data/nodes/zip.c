@@ -96,9 +96,13 @@ static void close(stk_iter *it) { stk_iters_close(it, ((zipping *)it->own)->in);
 
 static const stk_walk walk = {sizeof(zipping), open, next, save, restore, close};
 
-const stk_node_kind stk_node_zip = {"zip", NULL, NULL, NULL, get, rows, slice, &walk, NULL};
-const stk_node_kind stk_node_enumerate = {"enumerate", NULL,  NULL,  NULL, get,
-                                          rows,        slice, &walk, NULL};
+#define KIND(called)                                                                               \
+    {                                                                                              \
+        .name = called, .get = get, .rows = rows, .slice = slice, .walk = &walk,                   \
+        .steady = stk_always_steady, .passes = true                                                \
+    }
+const stk_node_kind stk_node_zip = KIND("zip");
+const stk_node_kind stk_node_enumerate = KIND("enumerate");
 
 static int64_t shorter(int64_t a, int64_t b)
 {
