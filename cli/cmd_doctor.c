@@ -94,8 +94,10 @@ const cli_command cli_doctor = {
     .text =
         "Runs the training for a short while with its books open, then again and again with one\n"
         "thing changed, in turns, and tells what each change brings with its interval. No verdict\n"
-        "is given where noise is larger than the effect. Weights are put back to the bit. Tried are\n"
-        "prefetch, workers, a cache of what each epoch makes anew, threads and rarer callbacks. What\n"
+        "is given where noise is larger than the effect. Weights are put back to the bit. Tried "
+        "are\n"
+        "prefetch, workers, a cache of what each epoch makes anew, threads and rarer callbacks. "
+        "What\n"
         "changes the mathematics (batch, 16-bit numbers) is listed apart and never applied.\n",
     .examples = "stoker doctor model.json data.npz\n"
                 "# a report to look at, and settings for later runs\n"

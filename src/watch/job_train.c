@@ -436,7 +436,8 @@ static void offer_pipeline(stk_dataset *ds, stk_job_knob *k)
     bool ahead = !strcmp(stk_dataset_name(ds), "prefetch");
     k[STK_KNOB_PREFETCH] = (stk_job_knob){!ahead, 0, 64};
     /* Those that the tuner chooses are nothing to change, but they work ahead, and turns have to allow for it. */
-    int32_t tuned = o.threads == 0 ? stk_cpu_count() : o.threads;
+    bool shares = has_node(ds, "map") || has_node(ds, "image_folder");
+    int32_t tuned = !shares ? 0 : o.threads == 0 ? stk_cpu_count() : o.threads;
     k[STK_KNOB_WORKERS] = (stk_job_knob){workers > 0, workers > 0 ? workers : tuned, 64};
     k[STK_KNOB_FUSED] = (stk_job_knob){!o.rewrite, 0, 1};
 }
