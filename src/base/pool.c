@@ -5,6 +5,10 @@
  * sleeps). A region is: fill the mail of the workers that take part, do the caller's share, wait
  * for their replies. No lock and no shared counter: four cache-line transfers per worker.
  *
+ * Who does a job takes it first, by setting `taken` to its number. That is the worker, unless it has not
+ * even begun when the caller is through with its own share: asleep, or put aside for another program,
+ * perhaps for milliseconds. Then the caller takes the job back.
+ *
  * Posting is a plain release store, so the caller does not wait for the line to arrive. A worker
  * that falls asleep at just that moment could miss it; therefore the waiting caller looks at the
  * `asleep` flag as well and wakes whoever has not replied. A missed wake-up is thus only late.
@@ -52,6 +56,8 @@ typedef struct mail {
 
 typedef struct reply {
     uint32_t number; /* atomic: of the last job done; futex of the caller */
+    uint32_t
+        taken; /* atomic: number of the last job that was begun, by the worker or by the caller */
     uint32_t asleep; /* atomic */
 } reply;
 
@@ -171,6 +177,15 @@ static void wait_for_mail(worker *w, uint32_t last)
     if (sched_getcpu() == home_of(w->pool)) take_a_processor(w);
 }
 
+/* Only one of worker and caller can have a job. */
+static bool take(worker *w, uint32_t number)
+{
+    uint32_t before = number - 1;
+    return __atomic_load_n(&w->reply.taken, __ATOMIC_RELAXED) == before &&
+           __atomic_compare_exchange_n(&w->reply.taken, &before, number, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
 static void *work(void *argument)
 {
     worker *w = argument;
@@ -183,7 +198,8 @@ static void *work(void *argument)
     inside_thread = w->thread;
     for (uint32_t number = 0;;) {
         wait_for_mail(w, number);
-        number++;
+        number = __atomic_load_n(&w->mail.number, __ATOMIC_ACQUIRE);
+        if (!take(w, number)) continue;
         stk_pool_function function = w->mail.function;
         if (!function) return NULL;
         void *context = w->mail.context;
@@ -238,13 +254,25 @@ static void wait_long(stk_pool *pool, worker *w)
     BUMP(pool->stats.wait_ns, stk_now_ns() - start);
 }
 
+/* By now the worker has had as long to begin as the caller's own share took. */
+static bool take_back(stk_pool *pool, worker *w)
+{
+    if (!take(w, w->posted)) return false;
+    inside_thread = w->thread;
+    for (int64_t part = w->mail.first; part < w->mail.last; part++)
+        w->mail.function(w->mail.context, part, w->thread);
+    inside_thread = 0;
+    BUMP(pool->stats.taken_back, 1);
+    return true;
+}
+
 static void wait_for_reply(stk_pool *pool, worker *w)
 {
     for (int spin = 0; spin < SPIN_UNTIMED; spin++) {
         if (replied(w)) return;
         pause_cpu();
     }
-    wait_long(pool, w);
+    if (!take_back(pool, w)) wait_long(pool, w);
 }
 
 static void run_inline(stk_pool_function function, void *context, int64_t parts, int32_t thread)
@@ -302,6 +330,7 @@ stk_pool_stats stk_pool_read_stats(const stk_pool *pool)
     stats.regions = __atomic_load_n(&pool->stats.regions, __ATOMIC_RELAXED);
     stats.inline_runs = __atomic_load_n(&pool->stats.inline_runs, __ATOMIC_RELAXED);
     stats.wakeups = __atomic_load_n(&pool->stats.wakeups, __ATOMIC_RELAXED);
+    stats.taken_back = __atomic_load_n(&pool->stats.taken_back, __ATOMIC_RELAXED);
     stats.caller_waits = __atomic_load_n(&pool->stats.caller_waits, __ATOMIC_RELAXED);
     stats.wait_ns = __atomic_load_n(&pool->stats.wait_ns, __ATOMIC_RELAXED);
     return stats;

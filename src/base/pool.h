@@ -6,7 +6,7 @@
  * A region costs a fraction of a microsecond when the threads are awake: they spin for a while
  * before they sleep. The assignment of parts to threads is fixed (thread t of n gets parts
  * t*parts/n .. (t+1)*parts/n, n = min(threads, parts)), so that data stays in the cache of the core
- * that made it. Results must not depend on the number of threads: let `parts` be given by the
+ * that made it; only what a thread has not begun when the caller is through is done by the caller. Results must not depend on the number of threads: let `parts` be given by the
  * shape, never by the thread count, wherever the split changes the order of a sum. */
 #ifndef STK_BASE_POOL_H
 #define STK_BASE_POOL_H
@@ -35,6 +35,7 @@ typedef struct stk_pool_stats {
     int64_t regions;      /* runs that were split over threads */
     int64_t inline_runs;  /* runs done as a plain loop */
     int64_t wakeups;      /* sleeping workers that had to be woken (about 25 us each) */
+    int64_t taken_back;   /* shares that the caller did because their thread had not begun */
     int64_t caller_waits; /* regions at whose end the caller waited more than about 1 us */
     int64_t wait_ns;      /* the time of these waits */
 } stk_pool_stats;

@@ -88,9 +88,29 @@ TEST(sleeping_workers_wake_up)
     stk_pool_release(pool);
 }
 
-static void sleep_in_last(void *context, int64_t part, int32_t thread)
+/* Shares of workers that are still asleep when the caller is through; each part runs once whoever does it. */
+TEST(shares_that_nobody_began_are_taken_back)
 {
+    stk_pool *pool = make(3);
+    int64_t sums[3 * 16] = {0};
+    int runs = 0;
+    for (; runs < 20 || (runs < 1000 && stk_pool_read_stats(pool).taken_back == 0); runs++) {
+        pause_ms(runs % 4 ? 0 : 3);
+        stk_pool_run(pool, add_part, sums, 3);
+    }
+    for (int t = 0; t < 3; t++) CHECK_EQ_I64(sums[t * 16], runs * (t + 1));
+    CHECK(stk_pool_read_stats(pool).taken_back > 0);
+    stk_pool_release(pool);
+}
+
+/* The caller's own part lasts until the second one has begun, or it would be taken back. */
+static void sleep_in_second(void *context, int64_t part, int32_t thread)
+{
+    static int32_t begun;
     (void)thread;
+    if (part == 0)
+        while (!__atomic_exchange_n(&begun, 0, __ATOMIC_RELAXED)) pause_ms(0);
+    if (part == 1) __atomic_store_n(&begun, 1, __ATOMIC_RELAXED);
     if (part == 1) pause_ms(5); /* long past the caller's spinning */
     ((int64_t *)context)[part * 16] += part + 1;
 }
@@ -100,7 +120,7 @@ TEST(caller_sleeps_on_a_long_part)
     for (int32_t threads = 2; threads <= 4; threads += 2) {
         stk_pool *pool = make(threads);
         int64_t sums[4 * 16] = {0};
-        for (int i = 0; i < 10; i++) stk_pool_run(pool, sleep_in_last, sums, threads);
+        for (int i = 0; i < 10; i++) stk_pool_run(pool, sleep_in_second, sums, threads);
         for (int t = 0; t < threads; t++) CHECK_EQ_I64(sums[t * 16], 10 * (t + 1));
         CHECK(stk_pool_read_stats(pool).caller_waits > 0);
         CHECK(stk_pool_read_stats(pool).wait_ns > 0);
