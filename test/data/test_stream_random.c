@@ -280,7 +280,7 @@ static void compare_restored(uint64_t seed, stk_dataset *ds, int before, int aft
 TEST(two_hundred_pipelines)
 {
     int64_t elements = 0;
-    for (uint64_t seed = 0; seed < 200 && check_failures < 20; seed++) {
+    for (uint64_t seed = 0; seed < 200 && check_failures < 20; seed += INSTRUMENTED ? 4 : 1) {
         stk_dataset *ds = random_pipeline(seed);
         if (!CHECK_MSG(ds != NULL, "pipeline %d could not be made", (int)seed)) continue;
         compare_threads(seed, ds);
@@ -291,7 +291,7 @@ TEST(two_hundred_pipelines)
         compare_restored(seed, ds, 4, 4);
         stk_dataset_release(ds);
     }
-    CHECK_MSG(elements > 2000, "only %d elements in all", (int)elements);
+    CHECK_MSG(elements > (INSTRUMENTED ? 500 : 2000), "only %d elements in all", (int)elements);
 }
 
 /* The same elements in two epochs, the second of which finds the cache filled; and from any place on. */

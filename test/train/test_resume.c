@@ -12,7 +12,7 @@
     "Input(shape=(8,))\nDense(16, activation=relu)\nDropout(0.2)\nBatchNormalization()\nDense(4, " \
     "activation=softmax)"
 
-enum { EPOCHS = 8, ROWS = 700, KILLS = 50 };
+enum { EPOCHS = 8, ROWS = 700, KILLS = INSTRUMENTED ? 15 : 50 };
 
 static bool train(const char *path, bool from_dataset, stk_tensor **kernel, int64_t *steps)
 {

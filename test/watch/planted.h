@@ -64,11 +64,6 @@ typedef struct planted_lane {
 } planted_lane;
 
 /* Under a sanitizer arithmetic costs what it never costs else: only faults made of sleep are true there. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { INSTRUMENTED = 1 };
-#else
-enum { INSTRUMENTED = 0 };
-#endif
 
 /* ---- time ------------------------------------------------------------------------------------------------- */
 

@@ -185,11 +185,7 @@ static bool is_set(const char *variable)
 static bool is_strict(void) { return is_set("STK_DOCTOR_STRICT"); }
 
 /* Seconds: as a test, cases have one try from the first on, and none from the second on. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const double PATIENCE[2] = {10, 20}; /* the paths are walked; times say nothing there */
-#else
-static const double PATIENCE[2] = {40, 60};
-#endif
+static const double PATIENCE[2] = {INSTRUMENTED ? 5 : 40, INSTRUMENTED ? 10 : 60};
 
 static stk_doctor_options doctor_options(void)
 {
