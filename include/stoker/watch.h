@@ -236,7 +236,8 @@ STK_API STK_MUST_USE stk_status stk_job_settings_load(const char *path, stk_job_
 STK_API void stk_job_settings_options(const stk_job_settings *s, stk_trainer_options *how,
                                       stk_fit_options *fit);
 /* A dataset in data is replaced by one with these workers, prefetch and so on, held by *owner (for the caller to release
- * after the training; NULL when there is none). The elements stay the same. */
+ * after the training; NULL when there is none). The elements stay the same. A cache is left out where the pipeline has no place
+ * for one. */
 STK_API STK_MUST_USE stk_status stk_job_settings_data(const stk_job_settings *s,
                                                       stk_train_data *data, stk_dataset **owner,
                                                       stk_error *err);

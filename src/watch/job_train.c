@@ -144,7 +144,7 @@ static stk_status fill_cache(train_job *job, int64_t mib, stk_error *err)
     static const double MOST_SECONDS = 0.6;
     if (job->kept && job->kept_mib == mib) return STK_OK;
     stk_dataset_release(job->kept);
-    job->kept = stk_data_keep(stk_dataset_retain(job->data->dataset), mib << 20, err);
+    job->kept = stk_settings_cache(mib, stk_dataset_retain(job->data->dataset), err);
     job->kept_mib = mib;
     if (!job->kept) return STK_ERR_MEMORY;
     return stk_dataset_keep_fill(job->kept, MOST_SECONDS, &job->kept_part, err);

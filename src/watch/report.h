@@ -163,6 +163,8 @@ bool stk_knob_parse(const char *name, stk_knob *out);
 void stk_report_find_limit(stk_report *r);
 /* The dataset (taken over) as these settings want it made, without prefetch. */
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err);
+/* The same with a cache of at most so many MiB where one belongs, if it does anywhere. */
+stk_dataset *stk_settings_cache(int64_t mib, stk_dataset *ds, stk_error *err);
 /* "prefetch 2" into text. */
 char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size);
 

@@ -75,9 +75,15 @@ stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_er
 
 /* ---- following them ---------------------------------------------------------------------------------------------- */
 
+stk_dataset *stk_settings_cache(int64_t mib, stk_dataset *ds, stk_error *err)
+{
+    return stk_data_keep(ds, stk_min_i64(mib, INT64_MAX >> 20) << 20,
+                         err); /* a file may say anything */
+}
+
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err)
 {
-    if (s->value[STK_KNOB_CACHE] > 0) ds = stk_data_keep(ds, s->value[STK_KNOB_CACHE] << 20, err);
+    if (s->value[STK_KNOB_CACHE] > 0) ds = stk_settings_cache(s->value[STK_KNOB_CACHE], ds, err);
     if (s->value[STK_KNOB_WORKERS] != STK_AS_IS)
         ds = stk_data_workers(ds, (int32_t)s->value[STK_KNOB_WORKERS], err);
     if (ds && s->value[STK_KNOB_FUSED] == 1) {

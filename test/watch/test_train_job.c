@@ -304,7 +304,7 @@ TEST(a_cache_is_written_down_and_filled)
     stk_job_settings w = stk_job_settings_defaults(), read = stk_job_settings_defaults();
     int file = mkstemp(path);
     REQUIRE(CHECK(file >= 0));
-    w.value[STK_KNOB_CACHE] = 3;
+    w.value[STK_KNOB_CACHE] = 3; /* MiB */
     CHECK_OK(stk_job_settings_save(&w, path, &err));
     CHECK_OK(stk_job_settings_load(path, &read, &err));
     CHECK_EQ_I64(read.value[STK_KNOB_CACHE], 3);
@@ -368,6 +368,26 @@ TEST(settings_give_the_same_numbers)
     CHECK(!memcmp(weights[0]->data, weights[1]->data, (size_t)stk_tensor_bytes(weights[0])));
     stk_tensor_release(weights[0]);
     stk_tensor_release(weights[1]);
+}
+
+/* As a file may say it. */
+TEST(a_cache_of_any_size)
+{
+    static const int64_t sizes[] = {-5, 0, 1, INT64_MAX};
+    stk_error err;
+    setup s;
+    REQUIRE(begin(&s, true));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        stk_train_data data = data_of(&s);
+        stk_dataset *made = NULL;
+        stk_job_settings w = stk_job_settings_defaults();
+        w.value[STK_KNOB_CACHE] = sizes[i];
+        CHECK_OK(stk_job_settings_data(&w, &data, &made, &err));
+        const stk_dataset *below = stk_dataset_input(data.dataset, 0); /* of the batch */
+        CHECK_STR(stk_dataset_name(below), sizes[i] > 0 ? "cache" : "map");
+        stk_dataset_release(made);
+    }
+    end(&s);
 }
 
 TEST(bad_arguments)
