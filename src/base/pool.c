@@ -5,9 +5,14 @@
  * sleeps). A region is: fill the mail of the workers that take part, do the caller's share, wait
  * for their replies. No lock and no shared counter: four cache-line transfers per worker.
  *
- * Who does a job takes it first, by setting `taken` to its number. That is the worker, unless it has not
- * even begun when the caller is through with its own share: asleep, or put aside for another program,
- * perhaps for milliseconds. Then the caller takes the job back.
+ * A share is begun part by part, and whoever begins a part claims it first:
+ *
+ *     claimed   number of the job << 32 | parts of the share that nobody has begun
+ *
+ * That is the thread the share was given to, until another one has nothing left to do: the caller helps
+ * workers, which may be asleep, slower, or put aside for another program, perhaps for milliseconds; workers
+ * that did their share help the caller. A part done by a thread it was not meant for costs cache misses, so
+ * nobody helps before its own share is done.
  *
  * Posting is a plain release store, so the caller does not wait for the line to arrive. A worker
  * that falls asleep at just that moment could miss it; therefore the waiting caller looks at the
@@ -46,19 +51,24 @@ enum {
     MAX_THREADS = 1024
 };
 
-typedef struct mail {
-    stk_pool_function function; /* NULL = leave */
-    void *context;
+typedef struct share { /* atomic: read before it is known whether it still holds */
     int64_t first, last;
+} share;
+
+typedef struct mail {
+    stk_pool_function function;
+    void *context;
+    share share;
     uint32_t number;        /* atomic: of this job; futex of the worker */
     uint32_t caller_sleeps; /* atomic: the caller wants to be woken by the reply */
+    uint32_t own_number;    /* of the caller's share */
+    uint32_t leave;         /* atomic */
 } mail;
 
 typedef struct reply {
-    uint32_t number; /* atomic: of the last job done; futex of the caller */
-    uint32_t
-        taken; /* atomic: number of the last job that was begun, by the worker or by the caller */
-    uint32_t asleep; /* atomic */
+    uint64_t claimed; /* atomic */
+    uint32_t number;  /* atomic: of the last job done; futex of the caller */
+    uint32_t asleep;  /* atomic */
 } reply;
 
 /* Each part starts a cache line and leaves the next one free, which is prefetched along with it. */
@@ -83,6 +93,9 @@ struct stk_pool {
     cpu_set_t processors; /* that the maker of the pool may use */
     worker *workers;      /* workers[0] is thread 1 */
     int32_t started;
+    _Alignas(STK_ALIGN) uint64_t claimed; /* atomic: of the caller's share */
+    share own;
+    uint32_t own_number;
     _Alignas(STK_ALIGN) uint32_t busy; /* atomic: a run is going on */
     stk_pool_stats stats;              /* relaxed: written under `busy`, read at any time */
 };
@@ -177,13 +190,39 @@ static void wait_for_mail(worker *w, uint32_t last)
     if (sched_getcpu() == home_of(w->pool)) take_a_processor(w);
 }
 
-/* Only one of worker and caller can have a job. */
-static bool take(worker *w, uint32_t number)
+/* ---- shares -------------------------------------------------------------------------------- */
+
+static void set_share(share *s, int64_t first, int64_t last)
 {
-    uint32_t before = number - 1;
-    return __atomic_load_n(&w->reply.taken, __ATOMIC_RELAXED) == before &&
-           __atomic_compare_exchange_n(&w->reply.taken, &before, number, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    __atomic_store_n(&s->first, first, __ATOMIC_RELAXED);
+    __atomic_store_n(&s->last, last, __ATOMIC_RELAXED);
+}
+
+/* The next part of a share in the job of this number; -1 when all are begun. A share is replaced only after
+ * that, so when the claim succeeds, what was read of it holds. */
+static int64_t claim(uint64_t *claimed, const share *s, uint32_t number)
+{
+    uint64_t was = __atomic_load_n(claimed, __ATOMIC_RELAXED);
+    for (;;) {
+        int64_t first = __atomic_load_n(&s->first, __ATOMIC_RELAXED);
+        int64_t last = __atomic_load_n(&s->last, __ATOMIC_RELAXED);
+        uint32_t job = (uint32_t)(was >> 32), left = (uint32_t)was;
+        if (job == number - 1) left = (uint32_t)(last - first);
+        if (left == 0 || (job != number && job != number - 1)) return -1;
+        if (__atomic_compare_exchange_n(claimed, &was, (uint64_t)number << 32 | (left - 1), true,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return last - left;
+    }
+}
+
+/* Parts of a share that nobody has begun yet, on this thread; how many there were. */
+static int64_t run_claimed(uint64_t *claimed, const share *s, uint32_t number, const mail *m,
+                           int32_t thread)
+{
+    int64_t count = 0;
+    for (int64_t part; (part = claim(claimed, s, number)) >= 0; count++)
+        m->function(m->context, part, thread);
+    return count;
 }
 
 static void *work(void *argument)
@@ -199,12 +238,11 @@ static void *work(void *argument)
     for (uint32_t number = 0;;) {
         wait_for_mail(w, number);
         number = __atomic_load_n(&w->mail.number, __ATOMIC_ACQUIRE);
-        if (!take(w, number)) continue;
-        stk_pool_function function = w->mail.function;
-        if (!function) return NULL;
-        void *context = w->mail.context;
-        for (int64_t part = w->mail.first; part < w->mail.last; part++)
-            function(context, part, w->thread);
+        if (__atomic_load_n(&w->mail.leave, __ATOMIC_RELAXED)) return NULL;
+        int64_t done = run_claimed(&w->reply.claimed, &w->mail.share, number, &w->mail, w->thread);
+        if (done == 0) continue; /* the caller did it all and does not wait */
+        if (done > 1)            /* shares of a single part are too short for help */
+            run_claimed(&w->pool->claimed, &w->pool->own, w->mail.own_number, &w->mail, w->thread);
         /* Sequentially consistent, because the flag read next must not be older than the store. */
         __atomic_exchange_n(&w->reply.number, number, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&w->mail.caller_sleeps, __ATOMIC_SEQ_CST)) futex_wake(&w->reply.number);
@@ -254,16 +292,12 @@ static void wait_long(stk_pool *pool, worker *w)
     BUMP(pool->stats.wait_ns, stk_now_ns() - start);
 }
 
-/* By now the worker has had as long to begin as the caller's own share took. */
-static bool take_back(stk_pool *pool, worker *w)
+/* By now the worker has had as long to begin as the caller's own share took. Is all of it done now? */
+static bool help(stk_pool *pool, worker *w)
 {
-    if (!take(w, w->posted)) return false;
-    inside_thread = w->thread;
-    for (int64_t part = w->mail.first; part < w->mail.last; part++)
-        w->mail.function(w->mail.context, part, w->thread);
-    inside_thread = 0;
-    BUMP(pool->stats.taken_back, 1);
-    return true;
+    int64_t count = run_claimed(&w->reply.claimed, &w->mail.share, w->posted, &w->mail, 0);
+    if (count) BUMP(pool->stats.helped, count);
+    return count == w->mail.share.last - w->mail.share.first;
 }
 
 static void wait_for_reply(stk_pool *pool, worker *w)
@@ -272,7 +306,7 @@ static void wait_for_reply(stk_pool *pool, worker *w)
         if (replied(w)) return;
         pause_cpu();
     }
-    if (!take_back(pool, w)) wait_long(pool, w);
+    if (!help(pool, w)) wait_long(pool, w);
 }
 
 static void run_inline(stk_pool_function function, void *context, int64_t parts, int32_t thread)
@@ -280,36 +314,41 @@ static void run_inline(stk_pool_function function, void *context, int64_t parts,
     for (int64_t part = 0; part < parts; part++) function(context, part, thread);
 }
 
-static void run_split(stk_pool *pool, stk_pool_function function, void *context, int64_t parts)
+static void run_split(stk_pool *pool, int64_t active, stk_pool_function function, void *context,
+                      int64_t parts)
 {
-    int64_t active = pool->threads < parts ? pool->threads : parts;
+    const mail own = {.function = function, .context = context};
+    uint32_t number = ++pool->own_number;
+    set_share(&pool->own, 0, parts / active);
     for (int64_t t = 1; t < active; t++) {
         worker *w = &pool->workers[t - 1];
         w->mail.function = function;
         w->mail.context = context;
-        w->mail.first = t * parts / active;
-        w->mail.last = (t + 1) * parts / active;
+        w->mail.own_number = number;
+        set_share(&w->mail.share, t * parts / active, (t + 1) * parts / active);
         post(pool, w);
     }
     const stk_pool *outer_pool = inside_pool;
     int32_t outer_thread = inside_thread;
     inside_pool = pool;
     inside_thread = 0;
-    run_inline(function, context, parts / active, 0);
+    run_claimed(&pool->claimed, &pool->own, number, &own, 0);
     for (int64_t t = 1; t < active; t++) wait_for_reply(pool, &pool->workers[t - 1]);
     inside_pool = outer_pool;
     inside_thread = outer_thread;
     BUMP(pool->stats.regions, 1);
 }
 
-void stk_pool_run(stk_pool *pool, stk_pool_function function, void *context, int64_t parts)
+void stk_pool_run_on(stk_pool *pool, int32_t threads, stk_pool_function function, void *context,
+                     int64_t parts)
 {
     if (!pool) {
         run_inline(function, context, parts, 0);
         return;
     }
     bool nested = inside_pool == pool;
-    bool alone = parts < 2 || pool->threads < 2 || nested ||
+    if (threads > pool->threads) threads = pool->threads;
+    bool alone = parts < 2 || parts > UINT32_MAX || threads < 2 || nested ||
                  __atomic_load_n(&forks, __ATOMIC_RELAXED) != pool->forks ||
                  __atomic_exchange_n(&pool->busy, 1, __ATOMIC_ACQUIRE);
     if (alone) {
@@ -317,8 +356,13 @@ void stk_pool_run(stk_pool *pool, stk_pool_function function, void *context, int
         BUMP(pool->stats.inline_runs, 1);
         return;
     }
-    run_split(pool, function, context, parts);
+    run_split(pool, threads < parts ? threads : parts, function, context, parts);
     __atomic_store_n(&pool->busy, 0, __ATOMIC_RELEASE);
+}
+
+void stk_pool_run(stk_pool *pool, stk_pool_function function, void *context, int64_t parts)
+{
+    stk_pool_run_on(pool, MAX_THREADS, function, context, parts);
 }
 
 int32_t stk_pool_threads(const stk_pool *pool) { return pool ? pool->threads : 1; }
@@ -330,7 +374,7 @@ stk_pool_stats stk_pool_read_stats(const stk_pool *pool)
     stats.regions = __atomic_load_n(&pool->stats.regions, __ATOMIC_RELAXED);
     stats.inline_runs = __atomic_load_n(&pool->stats.inline_runs, __ATOMIC_RELAXED);
     stats.wakeups = __atomic_load_n(&pool->stats.wakeups, __ATOMIC_RELAXED);
-    stats.taken_back = __atomic_load_n(&pool->stats.taken_back, __ATOMIC_RELAXED);
+    stats.helped = __atomic_load_n(&pool->stats.helped, __ATOMIC_RELAXED);
     stats.caller_waits = __atomic_load_n(&pool->stats.caller_waits, __ATOMIC_RELAXED);
     stats.wait_ns = __atomic_load_n(&pool->stats.wait_ns, __ATOMIC_RELAXED);
     return stats;
@@ -406,7 +450,7 @@ void stk_pool_release(stk_pool *pool)
     if (!pool) return;
     bool alive = __atomic_load_n(&forks, __ATOMIC_RELAXED) == pool->forks;
     for (int32_t i = 0; alive && i < pool->started; i++) {
-        pool->workers[i].mail.function = NULL;
+        __atomic_store_n(&pool->workers[i].mail.leave, 1, __ATOMIC_RELAXED);
         post(pool, &pool->workers[i]);
         /* The worker may be falling asleep just now; nobody will wait for a reply, so ring. */
         futex_wake(&pool->workers[i].mail.number);

@@ -6,7 +6,7 @@
  * A region costs a fraction of a microsecond when the threads are awake: they spin for a while
  * before they sleep. The assignment of parts to threads is fixed (thread t of n gets parts
  * t*parts/n .. (t+1)*parts/n, n = min(threads, parts)), so that data stays in the cache of the core
- * that made it; only what a thread has not begun when the caller is through is done by the caller. Results must not depend on the number of threads: let `parts` be given by the
+ * that made it; what a thread has not begun when another one is through with its own parts, that one may do. Results must not depend on the number of threads: let `parts` be given by the
  * shape, never by the thread count, wherever the split changes the order of a sum. */
 #ifndef STK_BASE_POOL_H
 #define STK_BASE_POOL_H
@@ -29,13 +29,17 @@ void stk_pool_release(stk_pool *pool); /* NULL is fine; not while a run is going
  * off; the caller enters that mode itself (float_env.h). */
 void stk_pool_run(stk_pool *pool, stk_pool_function function, void *context, int64_t parts);
 
+/* The same on the first `threads` threads only; the caller is one of them. */
+void stk_pool_run_on(stk_pool *pool, int32_t threads, stk_pool_function function, void *context,
+                     int64_t parts);
+
 int32_t stk_pool_threads(const stk_pool *pool); /* 1 for NULL */
 
 typedef struct stk_pool_stats {
     int64_t regions;      /* runs that were split over threads */
     int64_t inline_runs;  /* runs done as a plain loop */
     int64_t wakeups;      /* sleeping workers that had to be woken (about 25 us each) */
-    int64_t taken_back;   /* shares that the caller did because their thread had not begun */
+    int64_t helped;       /* parts that the caller did because their thread had not begun them */
     int64_t caller_waits; /* regions at whose end the caller waited more than about 1 us */
     int64_t wait_ns;      /* the time of these waits */
 } stk_pool_stats;

@@ -66,14 +66,9 @@ static inline void run_part(const group *g, int32_t part, int32_t share)
     }
 }
 
-/* The pool splits over the threads that pay off, not over parts: each takes a run of neighbouring parts. */
-static void run_share(void *context, int64_t share, int32_t thread)
+static void run_on_thread(void *context, int64_t part, int32_t thread)
 {
-    (void)thread;
-    const group *g = context;
-    int64_t lo, hi;
-    stk_part_range(g->parts, g->threads, (int32_t)share, &lo, &hi);
-    for (int64_t part = lo; part < hi; part++) run_part(g, (int32_t)part, (int32_t)share);
+    run_part(context, (int32_t)part, thread);
 }
 
 static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count, int32_t threads)
@@ -82,7 +77,7 @@ static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count, int
     if (g.threads > threads) g.threads = threads;
     if (g.threads > g.parts) g.threads = g.parts;
     if (g.threads > 1)
-        stk_pool_run(cpu->pool, run_share, &g, g.threads);
+        stk_pool_run_on(cpu->pool, g.threads, run_on_thread, &g, g.parts);
     else if (g.parts > 1)
         for (int32_t part = 0; part < g.parts; part++) run_part(&g, part, 0);
     else
