@@ -399,7 +399,7 @@ static void examine_all(int round, int64_t begun)
     for (size_t i = 0; i < TRUTHS; i++) {
         const truth *t = &truths[i];
         examined e = {.verdict = "too noisy for too long"};
-        int tried = 0, tries = is_strict() ? 6 : seconds_since(begun) < PATIENCE[0] ? 3 : 1;
+        int tried = 0, tries = is_strict() ? 12 : seconds_since(begun) < PATIENCE[0] ? 3 : 1;
         if (is_left_out(t)) continue;
         if (!is_strict() && seconds_since(begun) > PATIENCE[1]) tries = 0;
         int64_t start = stk_now_ns();
