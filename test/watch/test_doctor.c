@@ -147,7 +147,7 @@ static const truth truths[] = {
      .verdicts = "input-bound|storage-bound",
      .evidence = "train.bin",
      .first = STK_KNOB_PREFETCH},
-    {.real = {"trainer: decode in every epoch", REAL_JPEGS, .batch = 32, .in = 64, .hidden = 256,
+    {.real = {"trainer: decode in every epoch", REAL_JPEGS, .batch = 8, .in = 64, .hidden = 256,
               .rows = 256, .threads = 1},
      .verdicts = "input-bound",
      .evidence = "decode_image",
