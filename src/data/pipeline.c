@@ -108,14 +108,7 @@ static stk_status unknown_option(const char *name, const stk_option *list, stk_e
                     n ? text : " none", *near ? "." : "", near);
 }
 
-stk_status stk_options_known(const stk_json *op, const char *const *names, stk_error *err)
-{
-    stk_option list[32] = {{0}};
-    for (int k = 0; k < 31 && names[k]; k++) list[k] = (stk_option)STK_OTHER(names[k]);
-    return stk_options_list(op, list, err);
-}
-
-stk_status stk_options_list(const stk_json *op, const stk_option *list, stk_error *err)
+static stk_status options_list(const stk_json *op, const stk_option *list, stk_error *err)
 {
     for (int64_t i = 0; i < op->count; i++) {
         const char *name = op->items[i].name;
@@ -134,9 +127,16 @@ stk_status stk_options_list(const stk_json *op, const stk_option *list, stk_erro
     return STK_OK;
 }
 
+stk_status stk_options_known(const stk_json *op, const char *const *names, stk_error *err)
+{
+    stk_option list[32] = {{0}};
+    for (int k = 0; k < 31 && names[k]; k++) list[k] = (stk_option)STK_OTHER(names[k]);
+    return options_list(op, list, err);
+}
+
 bool stk_options_good(stk_dataset *in, const stk_json *op, const stk_option *list, stk_error *err)
 {
-    if (stk_options_list(op, list, err) == STK_OK) return true;
+    if (options_list(op, list, err) == STK_OK) return true;
     stk_dataset_release(in);
     return false;
 }

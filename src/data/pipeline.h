@@ -2,7 +2,7 @@
  *
  *     {"ops": [{"op": "range", "stop": 100},
  *              {"op": "filter", "where": "$0 % 3 != 0"},               an expression over the element
- *              {"op": "cast", "dtype": "float32", "parallel": -1},     a map function, by its own name
+ *              {"op": "map", "to": "float32($0)", "parallel": -1},     the same; functions in C have names of their own
  *              {"op": "batch", "size": 32, "drop_remainder": true}]}
  *
  * To add one: a row in pipeline.def, and a reader in the file of the node when it is not of one of the plain forms. */
@@ -63,7 +63,6 @@ typedef struct stk_option {
     {                                                                                              \
         name, STK_OPTION_ANY, NULL, 0, 0                                                           \
     } /* read by the caller */
-stk_status stk_options_list(const stk_json *op, const stk_option *rows, stk_error *err);
 /* True when they are good; otherwise `in` is released. */
 bool stk_options_good(stk_dataset *in, const stk_json *op, const stk_option *rows, stk_error *err);
 #define STK_OPTIONS(...) ((const stk_option[]){__VA_ARGS__, {NULL, STK_OPTION_ANY, NULL, 0, 0}})

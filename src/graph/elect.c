@@ -26,12 +26,6 @@ static bool forced_name(stk_kernel kernel, char *name, size_t size)
     return false;
 }
 
-bool stk_elect_is_forced(stk_kernel kernel)
-{
-    char name[64];
-    return forced_name(kernel, name, sizeof name);
-}
-
 static void settle(stk_task *t, const stk_election *e, const stk_impl *impl)
 {
     t->impl = impl;

@@ -15,8 +15,6 @@ typedef struct stk_election {
 
 /* Fills impl, units, parts, threads, scratch_bytes of every task. */
 stk_status stk_elect(stk_plan *p, stk_election *e, stk_error *err);
-/* Does STOKER_KERNEL name an implementation for this kernel id? */
-bool stk_elect_is_forced(stk_kernel kernel);
 /* Fills follows, scale, group of every task. */
 void stk_plan_groups(stk_plan *p, const stk_election *e);
 

@@ -96,8 +96,8 @@ static bool is_gradient(const stk_plan *p, int64_t k, double *ns)
     return update >= 0 && *ns <= MOST_NS;
 }
 
-/* Task k goes down past those that do not mind; where it stands then. */
-static int64_t sink(stk_plan *p, int64_t k)
+/* Task k goes down past those that do not mind. */
+static void sink(stk_plan *p, int64_t k)
 {
     stk_task t = p->tasks[k];
     int64_t to = k;
@@ -106,7 +106,6 @@ static int64_t sink(stk_plan *p, int64_t k)
         to++;
     for (int64_t m = k; m < to; m++) p->tasks[m] = p->tasks[m + 1];
     p->tasks[to] = t;
-    return to;
 }
 
 void stk_plan_gradients_last(stk_plan *p)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-stk_status stk_graph_clone(const stk_graph *g, stk_graph **out, stk_error *err)
+static stk_status clone(const stk_graph *g, stk_graph **out, stk_error *err)
 {
     return stk_rewrite_graph(g, NULL, NULL, out, err);
 }
@@ -13,7 +13,7 @@ static bool clone_subs(stk_graph *to, const stk_node *old, stk_graph **subs)
 {
     for (int32_t k = 0; k < old->nsubs; k++) {
         stk_error err;
-        stk_status status = stk_graph_clone(old->subs[k], &subs[k], &err);
+        stk_status status = clone(old->subs[k], &subs[k], &err);
         if (status == STK_OK) continue;
         stk_g_fail(to, status, "%s", err.message);
         while (k-- > 0) stk_graph_release(subs[k]);

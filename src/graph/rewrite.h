@@ -24,7 +24,6 @@ stk_status stk_rewrite_graph(const stk_graph *g, stk_rewrite_rule rule, void *co
                              stk_graph **out, stk_error *err);
 /* Copies one node with new inputs; returns its first output in the new graph. */
 stk_val stk_rewrite_copy(stk_graph *to, const stk_node *old, const stk_val *in);
-stk_status stk_graph_clone(const stk_graph *g, stk_graph **out, stk_error *err);
 /* Checks that the graph is well formed: order, arity, ids, types. A failure is a bug in a pass. */
 stk_status stk_graph_verify(const stk_graph *g, const char *after, stk_error *err);
 

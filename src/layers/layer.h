@@ -120,8 +120,6 @@ int32_t stk_c_part(stk_layer_call *c, const stk_layer_state *part, const char *s
                    const stk_val *x, const stk_val *mask, stk_val *y, stk_val *ymask);
 /* Random numbers of this layer: other ones in every call of a model, layer and step. seed: the layer's option, or STK_NONE. */
 stk_random_options stk_c_random(stk_layer_call *c, int64_t seed);
-/* A loss of the layer's own (activity regularisers), added to the penalty. */
-void stk_c_add_loss(stk_layer_call *c, stk_val loss);
 /* y, after its activity regulariser (NULL: none) was added to the penalty, divided by the batch as Keras does. */
 stk_val stk_c_activity(stk_layer_call *c, const stk_object *regularizer, stk_val y);
 /* A mistake: "layer 'dense_1' (Dense): ..." is put in front. Returns 0. */

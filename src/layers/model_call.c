@@ -184,7 +184,8 @@ void stk_c_update(stk_layer_call *c, const char *name, stk_val value)
     c->frame->cast[i] = 0;
 }
 
-void stk_c_add_loss(stk_layer_call *c, stk_val loss)
+/* A loss of the layer's own (activity regularisers), added to the penalty. */
+static void add_loss(stk_layer_call *c, stk_val loss)
 {
     if (c->frame->trial < 0) penalise(c->frame, loss);
 }
@@ -194,7 +195,7 @@ stk_val stk_c_activity(stk_layer_call *c, const stk_object *regularizer, stk_val
     if (!regularizer || !stk_graph_ok(c->g)) return y;
     double batch = (double)stk_g_dim(c->g, y, 0);
     stk_val loss = stk_g_regularize(c->g, regularizer, stk_g_cast(c->g, y, STK_F32));
-    stk_c_add_loss(c, stk_g_div(c->g, loss, stk_g_scalar(c->g, STK_F32, batch > 0 ? batch : 1)));
+    add_loss(c, stk_g_div(c->g, loss, stk_g_scalar(c->g, STK_F32, batch > 0 ? batch : 1)));
     return y;
 }
 

@@ -57,6 +57,5 @@ stk_status stk_initialize(const stk_object *initializer, stk_rng rng, stk_tensor
                           stk_error *err);
 /* A scalar in the dtype of w; w is the variable, or an activity divided by its batch. */
 stk_val stk_g_regularize(stk_graph *g, const stk_object *regularizer, stk_val w);
-stk_val stk_g_constrain(stk_graph *g, const stk_object *constraint, stk_val w);
 
 #endif

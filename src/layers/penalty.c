@@ -55,7 +55,7 @@ static stk_val norm_of(stk_graph *g, const stk_constraint *o, stk_val w)
                       stk_g_sum(g, stk_g_square(g, w), o->axis.n > 0 ? o->axis.n : 0, axes, true));
 }
 
-stk_val stk_g_constrain(stk_graph *g, const stk_object *constraint, stk_val w)
+static stk_val constrain(stk_graph *g, const stk_object *constraint, stk_val w)
 {
     if (!constraint) return w;
     const stk_constraint *o = constraint->config;
@@ -74,5 +74,5 @@ stk_val stk_g_constrain(stk_graph *g, const stk_object *constraint, stk_val w)
 
 stk_val stk_weight_constrain(const stk_weight *w, stk_graph *g, stk_val value)
 {
-    return stk_g_constrain(g, w->constraint, value);
+    return constrain(g, w->constraint, value);
 }

@@ -26,27 +26,34 @@ static size_t squeeze(const char *text, size_t size, char *out, size_t room)
     return n;
 }
 
-void stk_guess_word(stk_guess *guess, const char *word, size_t size)
+/* " (did you mean 'x'?)" for the nearest of the words, or "" when none is near. */
+typedef struct guess {
+    const char *wanted;
+    size_t size;
+    int32_t distance; /* of the best so far */
+    char best[64];
+} guess;
+
+static void guess_word(guess *g, const char *word, size_t size)
 {
     char a[64], b[64];
-    size_t na = squeeze(guess->wanted, guess->size, a, sizeof a),
-           nb = squeeze(word, size, b, sizeof b);
-    if (!na || !nb || size >= sizeof guess->best) return;
+    size_t na = squeeze(g->wanted, g->size, a, sizeof a), nb = squeeze(word, size, b, sizeof b);
+    if (!na || !nb || size >= sizeof g->best) return;
     int32_t d = stk_word_distance(a, na, b, nb);
     /* Long names may be off by more letters; one that begins another is near as well. */
     bool begins = na >= 3 && !strncmp(a, b, na < nb ? na : nb);
     if (begins && d > 2) d = 2;
     if (d > 1 + (int32_t)(na / 4) && !begins) return;
-    if (guess->best[0] && d >= guess->distance) return;
-    guess->distance = d;
-    memcpy(guess->best, word, size);
-    guess->best[size] = 0;
+    if (g->best[0] && d >= g->distance) return;
+    g->distance = d;
+    memcpy(g->best, word, size);
+    g->best[size] = 0;
 }
 
-const char *stk_guess_text(const stk_guess *guess, char text[96])
+static const char *guess_text(const guess *g, char text[96])
 {
     text[0] = 0;
-    if (guess->best[0]) snprintf(text, 96, " (did you mean '%s'?)", guess->best);
+    if (g->best[0]) snprintf(text, 96, " (did you mean '%s'?)", g->best);
     return text;
 }
 
@@ -67,15 +74,14 @@ int32_t stk_names_find(const stk_names *names, const char *text, size_t size, st
             if (same_name(name, text, size)) return i;
     char list[640] = "", hint[96];
     size_t used = 0;
-    stk_guess guess = {.wanted = text, .size = size};
+    guess near = {.wanted = text, .size = size};
     for (int32_t i = 0; i < names->count; i++) {
-        for (int32_t k = 0; (name = names->name(i, k)); k++)
-            stk_guess_word(&guess, name, strlen(name));
+        for (int32_t k = 0; (name = names->name(i, k)); k++) guess_word(&near, name, strlen(name));
         int n = snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names->name(i, 0));
         if (n > 0 && (size_t)n < sizeof list - used) used += (size_t)n;
     }
     stk_fail(err, STK_ERR_ARGUMENT, "no %s is called '%.*s'%s; there are: %s", names->what,
-             (int)(size < 80 ? size : 80), text, stk_guess_text(&guess, hint), list);
+             (int)(size < 80 ? size : 80), text, guess_text(&near, hint), list);
     return -1;
 }
 
@@ -112,19 +118,18 @@ static const stk_option *find(const stk_options *o, const char *name, size_t siz
 {
     char list[512] = "", hint[96];
     size_t used = 0;
-    stk_guess guess = {.wanted = name, .size = size};
+    guess near = {.wanted = name, .size = size};
     for (int32_t i = 0; i < o->count; i++) {
         const stk_option *row = &o->rows[i];
         if (!takes(o, row->name)) continue;
         if (is_word(row->name, name, size) || is_word(row->alias, name, size)) return row;
-        stk_guess_word(&guess, row->name, strlen(row->name));
-        if (row->alias) stk_guess_word(&guess, row->alias, strlen(row->alias));
+        guess_word(&near, row->name, strlen(row->name));
+        if (row->alias) guess_word(&near, row->alias, strlen(row->alias));
         int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", row->name);
         if (n > 0 && (size_t)n < sizeof list - used) used += (size_t)n;
     }
     stk_fail(err, STK_ERR_ARGUMENT, "%s has no option '%.*s'%s; it takes: %s", o->what,
-             (int)(size < 80 ? size : 80), name, stk_guess_text(&guess, hint),
-             *list ? list : "none");
+             (int)(size < 80 ? size : 80), name, guess_text(&near, hint), *list ? list : "none");
     return NULL;
 }
 

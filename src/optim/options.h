@@ -76,14 +76,4 @@ typedef struct stk_names {
 } stk_names;
 int32_t stk_names_find(const stk_names *names, const char *text, size_t size, stk_error *err);
 
-/* " (did you mean 'x'?)" for the nearest of the words, or "" when none is near. */
-typedef struct stk_guess {
-    const char *wanted;
-    size_t size;
-    int32_t distance; /* of the best so far */
-    char best[64];
-} stk_guess;
-void stk_guess_word(stk_guess *guess, const char *word, size_t size);
-const char *stk_guess_text(const stk_guess *guess, char text[96]);
-
 #endif

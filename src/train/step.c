@@ -42,7 +42,6 @@ struct stk_step {
     const char **names;  /* of the trained ones */
     const char **inputs; /* x0 .. y0 .. w0 .. */
     mode_context contexts[MODES][2];
-    int32_t refs;
 };
 
 /* ---- making ---------------------------------------------------------------------------------------------------------- */
@@ -219,7 +218,6 @@ stk_status stk_step_new(const stk_step_config *config, stk_step **out, stk_error
             stk_model_name(config->model));
     stk_step *s = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "stk_step_new", sizeof *s);
-    s->refs = 1;
     stk_status status = fill(s, config, err);
     if (status == STK_OK)
         *out = s;
@@ -228,15 +226,9 @@ stk_status stk_step_new(const stk_step_config *config, stk_step **out, stk_error
     return status;
 }
 
-stk_step *stk_step_retain(stk_step *s)
-{
-    if (s) __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
-    return s;
-}
-
 void stk_step_release(stk_step *s)
 {
-    if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (!s) return;
     stk_model_release(s->model);
     stk_optimizer_release(s->optimizer);
     stk_tensor_release(s->class_weights);
@@ -492,19 +484,11 @@ const char *stk_step_result_name(const stk_step *s, int32_t i)
     return s && i >= 0 && i < s->nresults ? s->results[i].name : NULL;
 }
 
-stk_status stk_step_result_tensor(const stk_step *s, stk_store *store, int32_t i, stk_tensor **out,
-                                  stk_error *err)
-{
-    if (!s || !store || !out || i < 0 || i >= s->nresults)
-        return stk_fail(err, STK_ERR_ARGUMENT, "stk_step_result_tensor: there is no result %d", i);
-    return stk_metric_result(&s->results[i].metric, s->results[i].prefix, store, out, err);
-}
-
 stk_status stk_step_results(const stk_step *s, stk_store *store, double *values, stk_error *err)
 {
     for (int32_t i = 0; i < stk_step_result_count(s); i++) {
         stk_tensor *t = NULL;
-        STK_TRY(stk_step_result_tensor(s, store, i, &t, err));
+        STK_TRY(stk_metric_result(&s->results[i].metric, s->results[i].prefix, store, &t, err));
         int64_t n = stk_tensor_count(t);
         values[i] = 0;
         for (int64_t k = 0; k < n; k++) values[i] += stk_tensor_at(t, k) / (double)n;

@@ -49,9 +49,8 @@ typedef struct stk_step_config {
     int64_t seed; /* of initial weights and of layers that draw random numbers */
 } stk_step_config;
 
-typedef struct stk_step stk_step; /* counted, immutable */
+typedef struct stk_step stk_step; /* immutable, one owner */
 STK_MUST_USE stk_status stk_step_new(const stk_step_config *config, stk_step **out, stk_error *err);
-stk_step *stk_step_retain(stk_step *s);
 void stk_step_release(stk_step *s);
 const stk_optimizer *stk_step_optimizer(const stk_step *s); /* with the loss scale; may be NULL */
 
@@ -78,12 +77,9 @@ STK_MUST_USE stk_status stk_step_check_labels(const stk_step *s, int32_t output,
 /* ---- results: "loss" first, then "<output>_loss" for models with several outputs, then the metrics ------------------ */
 int32_t stk_step_result_count(const stk_step *s);
 const char *stk_step_result_name(const stk_step *s, int32_t i); /* "loss", "accuracy", "out2_auc" */
-/* One number per result since the last reset; a metric of several numbers gives their mean (see stk_step_result_tensor). */
+/* One number per result since the last reset; a metric of several numbers gives their mean. */
 STK_MUST_USE stk_status stk_step_results(const stk_step *s, stk_store *store, double *values,
                                          stk_error *err);
-/* All numbers of one result: F1 of each class, the confusion matrix. */
-STK_MUST_USE stk_status stk_step_result_tensor(const stk_step *s, stk_store *store, int32_t i,
-                                               stk_tensor **out, stk_error *err);
 STK_MUST_USE stk_status stk_step_reset(const stk_step *s, stk_store *store, stk_error *err);
 
 #endif

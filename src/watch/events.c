@@ -63,7 +63,7 @@ static void put_wall(message *m, double wall)
     put_little(m, bits, 8);
 }
 
-void stk_events_put_version(stk_text *t, double wall)
+static void put_version(stk_text *t, double wall)
 {
     message m = {0};
     put_wall(&m, wall);
@@ -71,7 +71,7 @@ void stk_events_put_version(stk_text *t, double wall)
     put_frame(t, &m);
 }
 
-void stk_events_put_scalar(stk_text *t, double wall, int64_t step, const char *tag, double value)
+static void put_scalar(stk_text *t, double wall, int64_t step, const char *tag, double value)
 {
     message one = {0}, summary = {0}, event = {0};
     float number = (float)value;
@@ -95,20 +95,20 @@ void stk_report_put_events(const stk_report *r, stk_text *t)
 {
     double wall = (double)r->created;
     char tag[96];
-    stk_events_put_version(t, wall);
+    put_version(t, wall);
     for (int64_t i = 0; i < r->nsteps; i++)
-        stk_events_put_scalar(t, wall, i, "step/milliseconds", r->step_seconds[i] * 1e3);
+        put_scalar(t, wall, i, "step/milliseconds", r->step_seconds[i] * 1e3);
     for (int b = 0; b < STK_BOOK_COUNT; b++) {
         snprintf(tag, sizeof tag, "books/%s ms per step", stk_book_name((stk_book)b));
-        stk_events_put_scalar(t, wall, 0, tag, r->book[b] * 1e3);
+        put_scalar(t, wall, 0, tag, r->book[b] * 1e3);
     }
     for (int p = 0; p < STK_PHASE_COUNT; p++) {
         snprintf(tag, sizeof tag, "phases/%s seconds", stk_phase_name((stk_phase)p));
-        stk_events_put_scalar(t, wall, 0, tag, r->phase_seconds[p]);
+        put_scalar(t, wall, 0, tag, r->phase_seconds[p]);
     }
     for (int64_t i = 0; i < r->ncurve; i++)
-        stk_events_put_scalar(t, wall, r->curve[i].batch, "batch/examples per second",
-                              r->curve[i].examples_per_second);
+        put_scalar(t, wall, r->curve[i].batch, "batch/examples per second",
+                   r->curve[i].examples_per_second);
 }
 
 /* ---- files of one's own -------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ stk_status stk_events_new(const char *folder, stk_events **out, stk_error *err)
         return status;
     }
     stk_text t = {0};
-    stk_events_put_version(&t, wall_now());
+    put_version(&t, wall_now());
     stk_status status = write_out(e, &t, err);
     if (status == STK_OK) {
         *out = e;
@@ -179,7 +179,7 @@ stk_status stk_events_scalar(stk_events *e, const char *tag, int64_t step, doubl
     if (!e || !tag)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_events_scalar: events and tag must be given");
     stk_text t = {0};
-    stk_events_put_scalar(&t, wall_now(), step, tag, value);
+    put_scalar(&t, wall_now(), step, tag, value);
     return write_out(e, &t, err);
 }
 

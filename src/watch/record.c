@@ -153,7 +153,7 @@ static void mark_kernels(stk_recording *rec)
     }
 }
 
-stk_status stk_record_drain(stk_recording *rec, stk_error *err)
+static stk_status drain(stk_recording *rec, stk_error *err)
 {
     stk_trace_drain(take, rec, &rec->lost);
     if (rec->no_memory) return stk_fail_memory(err, "a recording", (size_t)rec->n);
@@ -163,7 +163,7 @@ stk_status stk_record_drain(stk_recording *rec, stk_error *err)
     return STK_OK;
 }
 
-void stk_record_release(stk_recording *rec)
+static void release(stk_recording *rec)
 {
     stk_free(rec->all);
     stk_free(rec->threads);
@@ -193,14 +193,14 @@ static stk_status describe_run(const stk_watch *w, stk_report *r, stk_error *err
 static stk_status make_report(const stk_watch *w, stk_report *r, stk_error *err)
 {
     stk_recording rec = {.begun = w->begun, .step_thread = -1};
-    stk_status status = stk_record_drain(&rec, err);
+    stk_status status = drain(&rec, err);
     if (status == STK_OK) status = describe_run(w, r, err);
     r->lost = rec.lost;
     if (status == STK_OK) status = stk_record_rounds(&rec, r, err);
     if (status == STK_OK) status = stk_record_books(&rec, r, err);
     if (status == STK_OK) status = stk_record_ops(&rec, r, err);
     if (status == STK_OK) status = stk_record_timeline(&rec, r, err);
-    stk_record_release(&rec);
+    release(&rec);
     return status;
 }
 

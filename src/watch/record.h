@@ -47,9 +47,6 @@ typedef struct stk_recording {
     bool no_memory;
 } stk_recording;
 
-/* record.c */
-stk_status stk_record_drain(stk_recording *rec, stk_error *err);
-void stk_record_release(stk_recording *rec);
 /* rounds.c: finds the rounds and phases. */
 stk_status stk_record_rounds(stk_recording *rec, stk_report *r, stk_error *err);
 /* books.c: closes the books of the steady rounds. */

@@ -92,6 +92,19 @@ void stk_report_release(stk_report *r)
     stk_free(r);
 }
 
+/* The stage whose workers are busiest; sets limiting_stage. All stages ran for the same time, and an element of one is a row, of
+ * another a batch: times per element would not compare. */
+static void find_limit(stk_report *r)
+{
+    double worst = 0;
+    r->limiting_stage = -1;
+    for (int64_t i = 0; i < r->nstages; i++) {
+        const stk_watch_stage *s = &r->stages[i];
+        double busy = s->busy_seconds / (s->workers > 1 ? s->workers : 1);
+        if (busy > worst) worst = busy, r->limiting_stage = (int32_t)i;
+    }
+}
+
 stk_status stk_report_add_stage(stk_report *r, const stk_watch_stage *stage, stk_error *err)
 {
     if (!r || !stage)
@@ -101,19 +114,8 @@ stk_status stk_report_add_stage(stk_report *r, const stk_watch_stage *stage, stk
         return stk_fail_memory(err, "a stage", sizeof *stage);
     r->stages[r->nstages++] = *stage;
     r->memory.stages += stage->bytes;
-    stk_report_find_limit(r);
+    find_limit(r);
     return STK_OK;
-}
-
-void stk_report_find_limit(stk_report *r)
-{
-    double worst = 0;
-    r->limiting_stage = -1;
-    for (int64_t i = 0; i < r->nstages; i++) {
-        const stk_watch_stage *s = &r->stages[i];
-        double busy = s->busy_seconds / (s->workers > 1 ? s->workers : 1);
-        if (busy > worst) worst = busy, r->limiting_stage = (int32_t)i;
-    }
 }
 
 double stk_report_seconds(const stk_report *r, stk_book book)

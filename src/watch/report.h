@@ -158,9 +158,6 @@ enum { STK_STEPS_KEPT = 600, STK_SPANS_KEPT = 1500, STK_BUFFERS_KEPT = 400 };
 stk_report *stk_report_new(void); /* NULL without memory */
 const char *stk_book_colour(stk_book book);
 bool stk_knob_parse(const char *name, stk_knob *out);
-/* The stage whose workers are busiest; sets limiting_stage. All stages ran for the same time, and an element of one is a row, of
- * another a batch: times per element would not compare. */
-void stk_report_find_limit(stk_report *r);
 /* The dataset (taken over) as these settings want it made, without prefetch. */
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err);
 /* The same with a cache of at most so many MiB where one belongs, if it does anywhere. */
@@ -180,8 +177,5 @@ void stk_report_put_html(const stk_report *r, stk_text *t);
 void stk_report_put_chrome(const stk_report *r, stk_text *t);
 stk_status stk_report_put_json(const stk_report *r, char **text, size_t *size, stk_error *err);
 void stk_report_put_events(const stk_report *r, stk_text *t);
-/* One record of an event file: a scalar. */
-void stk_events_put_version(stk_text *t, double wall);
-void stk_events_put_scalar(stk_text *t, double wall, int64_t step, const char *tag, double value);
 
 #endif

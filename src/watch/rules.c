@@ -16,11 +16,6 @@ static const struct {
 #include "watch/rules.def"
 };
 
-const char *stk_rule_verdict(stk_rule rule)
-{
-    return (unsigned)rule < STK_RULE_COUNT ? rules[rule].verdict : "";
-}
-
 typedef struct court {
     const stk_report *r;
     const stk_findings *f;

@@ -22,6 +22,5 @@ typedef struct stk_findings {
 
 /* Fills verdict, headline and evidence. */
 stk_status stk_judge(stk_report *r, const stk_findings *f, stk_error *err);
-const char *stk_rule_verdict(stk_rule rule);
 
 #endif

@@ -141,6 +141,23 @@ TEST(nan_ends_the_training)
     CHECK_FAILS(fit_script(&p, &s, (double[]){1, NAN, 1}, 3, end, &err), STK_ERR_RANGE,
                 "NaN after step 2 of epoch 2");
     CHECK_EQ_I64(s.epochs, 2);
+    CHECK_CONTAINS(err.message, "try a smaller learning rate");
+    stk_callback_release(end);
+    close_problem(&p);
+}
+
+TEST(nan_names_what_is_wrong_with_the_data)
+{
+    problem p;
+    stk_error err;
+    script s;
+    stk_callback *end = NULL;
+    REQUIRE(open_problem(&p, 40));
+    CHECK_OK(stk_terminate_on_nan(&end, &err));
+    float *x = p.x->data;
+    x[7 * (stk_tensor_count(p.x) / 40)] = INFINITY;
+    CHECK_FAILS(fit_script(&p, &s, (double[]){NAN}, 1, end, &err), STK_ERR_RANGE,
+                "(x 0 has a number that is not finite in row 7; correct it)");
     stk_callback_release(end);
     close_problem(&p);
 }
