@@ -46,7 +46,7 @@ static bool hooked; /* somebody else's allocator: nothing of it is kept back */
 #define KEEP_BLOCKS 1
 #endif
 
-enum { CLASSES = 32, LARGEST_KEPT = CLASSES * STK_ALIGN, KEPT_BYTES = 16 << 10 };
+enum { CLASSES = 32, KEPT_BYTES = 16 << 10 };
 
 typedef struct kept {
     struct kept *next;

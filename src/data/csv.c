@@ -17,7 +17,6 @@ struct stk_csv {
     bool mapped;
     const char *text, *body, *end, *at; /* file, first row, its end, next row */
     int32_t threads;
-    int64_t rows_read;
     stk_arena arena; /* of the plan */
 };
 
@@ -456,10 +455,7 @@ stk_status stk_csv_next(stk_csv *t, int64_t most, stk_tensor **columns, int64_t 
         status = stk_csv_rows(&t->plan, t->text, t->at, stop, 0, found, &sink, rows, err);
     }
     if (status == STK_OK) status = growing_finish(&t->plan, &g, 1, rows, columns, err);
-    if (status == STK_OK) {
-        t->at = stop;
-        t->rows_read += *rows;
-    }
+    if (status == STK_OK) t->at = stop;
     growing_free(&t->plan, &g);
     stk_arena_release(&arena);
     return status;

@@ -80,12 +80,7 @@ static inline stk_rng stk_random_stream(const stk_random_params *p, int64_t coun
 /* ---- scan: along n of [outer, n, inner] -----------------------------------------------------------------
  * sum, prod     in x                 out running sum or product
  * linear        in a, b              out y[i] = a[i] * y[i-1] + b[i], y[-1] = 0 */
-typedef enum stk_scan_kind {
-    STK_SCAN_SUM,
-    STK_SCAN_PROD,
-    STK_SCAN_LINEAR,
-    STK_SCAN_KINDS
-} stk_scan_kind;
+typedef enum stk_scan_kind { STK_SCAN_SUM, STK_SCAN_PROD, STK_SCAN_LINEAR } stk_scan_kind;
 
 typedef struct stk_scan_params {
     int64_t outer, n, inner;

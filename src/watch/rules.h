@@ -7,7 +7,6 @@
 typedef enum stk_rule {
 #define STK_RULE(NAME, verdict, symptom, advice) STK_RULE_##NAME,
 #include "watch/rules.def"
-    STK_RULE_COUNT
 } stk_rule;
 
 /* What the probes found. gain.best 0 = not measured. */

@@ -203,7 +203,7 @@ class Training(Command):
     def test_demo(self):
         out = self.run_ok("demo", "out", "--epochs", "1")
         self.assertRegex(out, r"validation accuracy: 9\d\.\d\d %\nwhere the time went: [\d.]+ m?s, 313 steps, "
-                         r"10000 samples, [\d.]+ k samples/s\n")
+                         r"10000 samples, [\d.]+ (k )?samples/s\n")
         self.assertEqual(sorted(os.listdir(self.path("out"))), ["model.json", "model.safetensors", "shapes.npz"])
 
 
@@ -349,6 +349,24 @@ class Mistakes(Command):
     def test_nan_ends_it(self):
         self.fails_like(1, r"^stoker train: the loss is \w+ after step \d+ of epoch \d+; training ends here .*\n$", "train",
                         "m.json", "d.npz", "--optimizer", "sgd:lr=1e30", "--epochs", "5", "--quiet")
+
+
+class Readme(Command):
+    def test_the_program_in_c(self):
+        build = os.path.dirname(os.path.abspath(STOKER))
+        library = os.path.join(build, "libstoker.so")
+        if "san" in os.path.basename(build) or not os.path.exists(library) or not shutil.which("cc"):
+            self.skipTest("needs a compiler and an ordinary shared library")
+        with open(os.path.join(SOURCE, "README.md")) as f:
+            text = f.read().split("## In C\n")[1].split("\nAfter `make demo`")[0]
+        self.write("digits.c", "\n".join(line[4:] for line in text.splitlines()))
+        os.mkdir(self.path("build"))
+        self.run_ok("demo", "build/demo", "--epochs", "1", "--quiet")
+        done = subprocess.run(["cc", "digits.c", "-I" + os.path.join(SOURCE, "include"), library, "-Wl,-rpath," + build, "-o",
+                               "digits"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        done = subprocess.run(["./digits"], cwd=self.folder, capture_output=True, text=True)
+        self.assertRegex(done.stdout, r"^accuracy 0\.9\d\d\n$")
 
 
 class Safety(Command):

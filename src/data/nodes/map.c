@@ -152,7 +152,7 @@ typedef struct mapping {
     stk_ring *ring;
     int64_t pulled;
     bool ended;
-    int64_t nskip, skip_at; /* restored unordered: results already handed out */
+    int64_t nskip; /* restored unordered: results already handed out */
     int64_t skip[STK_RING_MOST];
 } mapping;
 
