@@ -22,7 +22,7 @@ RUN         := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch 
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench check format fuzz install clean help setup setup-check
+.PHONY: build configure demo test bench check format fuzz install clean help setup setup-check
 
 help:
 	@echo 'make                 build libstoker, the stoker command, tests and examples into build/'
@@ -45,12 +45,15 @@ setup-check:
 	@tools/setup build check
 
 # Configured once, and again when the flags change; ninja itself sees changes of CMakeLists.txt.
-build: setup
+configure: setup
 	@if ! [ -f $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.flags 2>/dev/null)" != "$(strip $(CMAKE_FLAGS))" ]; then \
 	    cmake -S . -B $(BUILD) -G Ninja $(CMAKE_FLAGS) && echo '$(strip $(CMAKE_FLAGS))' >$(BUILD)/.flags; fi
+
+build: configure
 	@ninja -C $(BUILD) -j $(JOBS)
 
-demo: build
+demo: configure # needs one program, not the tests
+	@ninja -C $(BUILD) -j $(JOBS) stoker_cli
 	@tools/demo $(BUILD)
 
 test: build

@@ -143,9 +143,9 @@ static void print_end(const demo *d)
     printf("validation accuracy: %.2f %%\n", 100 * accuracy);
     if (d->args->quiet) return;
     cli_show_times(d->args, d->trainer, d->books, true);
-    printf("go on with: stoker train %s %s --weights %s --val-split 0.1\n",
+    printf("go on with: stoker train %s %s --weights %s --val-split %.4g\n",
            in_folder(d, "model.json"), in_folder(d, "shapes.npz"),
-           in_folder(d, "model.safetensors"));
+           in_folder(d, "model.safetensors"), (double)VALIDATE / (TRAIN + VALIDATE));
 }
 
 static int run(const cli_args *args)
