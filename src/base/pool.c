@@ -61,7 +61,6 @@ typedef struct mail {
     share share;
     uint32_t number;        /* atomic: of this job; futex of the worker */
     uint32_t caller_sleeps; /* atomic: the caller wants to be woken by the reply */
-    uint32_t own_number;    /* of the caller's share */
     uint32_t leave;         /* atomic */
 } mail;
 
@@ -95,7 +94,8 @@ struct stk_pool {
     int32_t started;
     _Alignas(STK_ALIGN) uint64_t claimed; /* atomic: of the caller's share */
     share own;
-    uint32_t own_number;
+    uint32_t
+        own_number; /* the job of that share; stays while workers that did a part are waited for */
     _Alignas(STK_ALIGN) uint32_t busy; /* atomic: a run is going on */
     stk_pool_stats stats;              /* relaxed: written under `busy`, read at any time */
 };
@@ -242,7 +242,7 @@ static void *work(void *argument)
         int64_t done = run_claimed(&w->reply.claimed, &w->mail.share, number, &w->mail, w->thread);
         if (done == 0) continue; /* the caller did it all and does not wait */
         if (done > 1)            /* shares of a single part are too short for help */
-            run_claimed(&w->pool->claimed, &w->pool->own, w->mail.own_number, &w->mail, w->thread);
+            run_claimed(&w->pool->claimed, &w->pool->own, w->pool->own_number, &w->mail, w->thread);
         /* Sequentially consistent, because the flag read next must not be older than the store. */
         __atomic_exchange_n(&w->reply.number, number, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&w->mail.caller_sleeps, __ATOMIC_SEQ_CST)) futex_wake(&w->reply.number);
@@ -324,7 +324,6 @@ static void run_split(stk_pool *pool, int64_t active, stk_pool_function function
         worker *w = &pool->workers[t - 1];
         w->mail.function = function;
         w->mail.context = context;
-        w->mail.own_number = number;
         set_share(&w->mail.share, t * parts / active, (t + 1) * parts / active);
         post(pool, w);
     }

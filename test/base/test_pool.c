@@ -75,34 +75,28 @@ TEST(many_regions_back_to_back)
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
 
-TEST(sleeping_workers_wake_up)
+static int64_t wakeups(stk_pool_stats stats) { return stats.wakeups; }
+static int64_t helped(stk_pool_stats stats) { return stats.helped; }
+
+/* Runs with naps in between until something was counted; each part runs once whoever does it. */
+static void check_naps(int64_t (*counted)(stk_pool_stats))
 {
     stk_pool *pool = make(3);
     int64_t sums[3 * 16] = {0};
     int runs = 0;
-    for (; runs < 20 || (runs < 1000 && stk_pool_read_stats(pool).wakeups == 0); runs++) {
+    for (; runs < 20 || (runs < 1000 && counted(stk_pool_read_stats(pool)) == 0); runs++) {
         pause_ms(runs % 2 ? 3 : 0);
         stk_pool_run(pool, add_part, sums, 3);
     }
     for (int t = 0; t < 3; t++) CHECK_EQ_I64(sums[t * 16], runs * (t + 1));
-    CHECK(stk_pool_read_stats(pool).wakeups > 0);
+    CHECK(counted(stk_pool_read_stats(pool)) > 0);
     stk_pool_release(pool);
 }
 
-/* Shares of workers that are still asleep when the caller is through; each part runs once whoever does it. */
-TEST(the_caller_does_what_nobody_began)
-{
-    stk_pool *pool = make(3);
-    int64_t sums[3 * 16] = {0};
-    int runs = 0;
-    for (; runs < 20 || (runs < 1000 && stk_pool_read_stats(pool).helped == 0); runs++) {
-        pause_ms(runs % 4 ? 0 : 3);
-        stk_pool_run(pool, add_part, sums, 3);
-    }
-    for (int t = 0; t < 3; t++) CHECK_EQ_I64(sums[t * 16], runs * (t + 1));
-    CHECK(stk_pool_read_stats(pool).helped > 0);
-    stk_pool_release(pool);
-}
+TEST(sleeping_workers_wake_up) { check_naps(wakeups); }
+
+/* Shares of workers that are still asleep when the caller is through. */
+TEST(the_caller_does_what_nobody_began) { check_naps(helped); }
 
 /* The caller's own part lasts until the second one has begun, or it would be taken back. */
 static void sleep_in_second(void *context, int64_t part, int32_t thread)

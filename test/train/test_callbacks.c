@@ -130,35 +130,35 @@ TEST(what_is_not_logged_cannot_be_watched)
     close_problem(&p);
 }
 
+static stk_error check_nan_ends(problem *p, script *s, double *losses, int epochs, const char *says)
+{
+    stk_error err;
+    stk_callback *end = NULL;
+    CHECK_OK(stk_terminate_on_nan(&end, &err));
+    CHECK_FAILS(fit_script(p, s, losses, epochs, end, &err), STK_ERR_RANGE, says);
+    stk_callback_release(end);
+    return err;
+}
+
 TEST(nan_ends_the_training)
 {
     problem p;
-    stk_error err;
     script s;
-    stk_callback *end = NULL;
     REQUIRE(open_problem(&p, 40));
-    CHECK_OK(stk_terminate_on_nan(&end, &err));
-    CHECK_FAILS(fit_script(&p, &s, (double[]){1, NAN, 1}, 3, end, &err), STK_ERR_RANGE,
-                "NaN after step 2 of epoch 2");
+    stk_error err = check_nan_ends(&p, &s, (double[]){1, NAN, 1}, 3, "NaN after step 2 of epoch 2");
     CHECK_EQ_I64(s.epochs, 2);
     CHECK_CONTAINS(err.message, "try a smaller learning rate");
-    stk_callback_release(end);
     close_problem(&p);
 }
 
 TEST(nan_names_what_is_wrong_with_the_data)
 {
     problem p;
-    stk_error err;
     script s;
-    stk_callback *end = NULL;
     REQUIRE(open_problem(&p, 40));
-    CHECK_OK(stk_terminate_on_nan(&end, &err));
-    float *x = p.x->data;
-    x[7 * (stk_tensor_count(p.x) / 40)] = INFINITY;
-    CHECK_FAILS(fit_script(&p, &s, (double[]){NAN}, 1, end, &err), STK_ERR_RANGE,
-                "(x 0 has a number that is not finite in row 7; correct it)");
-    stk_callback_release(end);
+    ((float *)p.x->data)[7 * (stk_tensor_count(p.x) / 40)] = INFINITY;
+    check_nan_ends(&p, &s, (double[]){NAN}, 1,
+                   "(x 0 has a number that is not finite in row 7; correct it)");
     close_problem(&p);
 }
 

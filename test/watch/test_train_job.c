@@ -1,5 +1,6 @@
 /* A trainer in the doctor's hands: a slow map is found, and training goes on as if nothing had happened. */
 #include "check.h"
+#include "temporary.h"
 
 #include "stoker/watch.h"
 
@@ -312,16 +313,13 @@ TEST(a_cache_is_written_down_and_filled)
     stk_job job = {0};
     setup s;
     void *lane = NULL;
-    char path[] = "/tmp/stk_settings_XXXXXX", remark[64] = "";
+    char remark[64] = "";
+    const char *path = temporary("settings.json");
     stk_job_settings w = stk_job_settings_defaults(), read = stk_job_settings_defaults();
-    int file = mkstemp(path);
-    REQUIRE(CHECK(file >= 0));
     w.value[STK_KNOB_CACHE] = 3; /* MiB */
     CHECK_OK(stk_job_settings_save(&w, path, &err));
     CHECK_OK(stk_job_settings_load(path, &read, &err));
     CHECK_EQ_I64(read.value[STK_KNOB_CACHE], 3);
-    close(file);
-    unlink(path);
     REQUIRE(begin(&s, true));
     stk_train_data data = data_of(&s);
     row_us = 10000; /* 2.5 s for all */
