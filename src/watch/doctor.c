@@ -407,6 +407,32 @@ static stk_status advise_host(doctor *d, stk_error *err)
                       err);
 }
 
+/* Pairs of turns that follow each other say nothing about a machine that is slower in one second than in the next: what is advised
+ * first is measured again after everything else. The promise lies between the two, its interval holds both; where they
+ * disagree a third one decides. */
+static stk_status prove_first(doctor *d, stk_error *err)
+{
+    static const double APART = 1.06;
+    double best[3];
+    if (!d->nadvice) return STK_OK;
+    qsort(d->advice, (size_t)d->nadvice, sizeof *d->advice, by_gain);
+    stk_advice *a = &d->advice[0];
+    stk_gain held = a->gain;
+    best[0] = held.best;
+    int n = 1;
+    do {
+        stk_gain again;
+        STK_TRY(probe(d, &a->settings, stk_care_for_promises(&d->p), &again, err));
+        held.low = fmin(held.low, again.low);
+        held.high = fmax(held.high, again.high);
+        best[n++] = again.best;
+    } while (n < 3 && fabs(log(best[1] / best[0])) > log(APART));
+    stk_sort_doubles(best, n);
+    held.best = n == 3 ? best[1] : sqrt(best[0] * best[1]);
+    a->gain = held;
+    return STK_OK;
+}
+
 static stk_status keep_advice(doctor *d, stk_error *err)
 {
     qsort(d->advice, (size_t)d->nadvice, sizeof *d->advice, by_gain);
@@ -436,6 +462,7 @@ static stk_status examine(doctor *d, stk_error *err)
         STK_TRY(probe_batches(d, err));
         STK_TRY(probe_precision(d, err));
     }
+    STK_TRY(prove_first(d, err));
     STK_TRY(compare_devices(d, err));
     after = stk_load_now();
     d->f.processors = stk_cpu_count();

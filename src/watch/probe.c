@@ -98,10 +98,12 @@ static stk_status settle(const stk_prober *p, stk_lane *lane, stk_error *err)
 
 /* How many steps fill a turn, found out by running more and more.
  * While a lane rests its buffers fill up. A producer somewhat slower than the model lives on that for long, and the turn looks
- * faster than the lane is: by at most one part in (WARM + TIMED), where both are counted in what the buffers hold. */
+ * faster than the lane is: by at most one part in (WARM + TIMED), where both are counted in what the buffers hold.
+ * Behind a lane that sleeps a lot the processor itself has to wake up, and caches hold the other lane's numbers: one part in WAKING of a turn
+ * runs before the clock does. */
 static stk_status fit_turn(const stk_prober *p, stk_lane *lane, stk_error *err)
 {
-    enum { MOST = 1 << 20, WARM = 4, TIMED = 8 };
+    enum { MOST = 1 << 20, WARM = 4, TIMED = 8, WAKING = 4 };
     double wanted = p->options.slice_ms * 1e-3, spent = 0;
     int64_t period = period_of(p, lane);
     for (int64_t n = period;; n *= 2) {
@@ -116,7 +118,7 @@ static stk_status fit_turn(const stk_prober *p, stk_lane *lane, stk_error *err)
         if (period > 1) steps = stk_max_i64(steps, 2 * period);
         steps = stk_max_i64(steps, TIMED * lane->ahead);
         lane->steps = stk_round_up(stk_min_i64(steps, MOST), period);
-        lane->warm = WARM * lane->ahead + 1;
+        lane->warm = stk_max_i64(WARM * lane->ahead + 1, lane->steps / WAKING);
         return STK_OK;
     }
 }
