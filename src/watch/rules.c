@@ -134,10 +134,12 @@ static void say_fallback(court *c)
 
 /* ---- verdicts without a probe of their own ------------------------------------------------------------------------- */
 
+/* What a run that was settled from its first step on would save: building, and what slow first steps took beyond settled ones. */
 static double wasted_seconds(const stk_report *r)
 {
-    double wasted = 0;
-    for (int p = STK_PHASE_TRACE; p <= STK_PHASE_WARM_UP; p++) wasted += r->phase_seconds[p];
+    double settled = (double)r->phase_steps[STK_PHASE_WARM_UP] * r->median;
+    double wasted = fmax(0, r->phase_seconds[STK_PHASE_WARM_UP] - settled);
+    for (int p = STK_PHASE_TRACE; p < STK_PHASE_WARM_UP; p++) wasted += r->phase_seconds[p];
     return wasted;
 }
 

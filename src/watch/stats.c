@@ -110,9 +110,10 @@ static bool rank_all(const double *v, int64_t n, double *rank)
     return true;
 }
 
-int64_t stk_change_point(const double *v, int64_t n, double *probability)
+/* Returns the number of elements before the change; the probability of a change that large by chance is 2 exp(-*weight). */
+static int64_t largest_change(const double *v, int64_t n, double *weight)
 {
-    *probability = 1;
+    *weight = 0;
     double *rank = n >= 4 ? stk_malloc((size_t)n * sizeof *rank) : NULL;
     if (!rank || !rank_all(v, n, rank)) {
         stk_free(rank);
@@ -125,9 +126,48 @@ int64_t stk_change_point(const double *v, int64_t n, double *probability)
         if (fabs(u) > most) most = fabs(u), at = t + 1;
     }
     stk_free(rank);
-    double p = 2 * exp(-6 * most * most / (count * count * count + count * count));
-    *probability = p < 1 ? p : 1;
+    *weight = 6 * most * most / (count * count * count + count * count);
     return at;
+}
+
+int64_t stk_change_point(const double *v, int64_t n, double *probability)
+{
+    double weight;
+    int64_t at = largest_change(v, n, &weight);
+    *probability = fmin(1, 2 * exp(-weight));
+    return at;
+}
+
+/* How many steps in a row say no more than one: the sum of the autocorrelations of the ranks, up to the first that could be
+ * chance. On a machine with other tenants slow steps come in company, and a test that takes them for independent finds changes
+ * everywhere. Long rows are added up in blocks first. */
+static double correlation_time(const double *v, int64_t n)
+{
+    enum { LEAST = 8, BLOCKS = 512 };
+    int64_t b = n / BLOCKS + 1, m = n / b;
+    double *r = n >= LEAST ? stk_malloc((size_t)n * sizeof *r) : NULL;
+    if (!r || !rank_all(v, n, r)) {
+        stk_free(r);
+        return 1;
+    }
+    double each = 0, sum = 0, middle = 0.5 * (double)(n + 1);
+    for (int64_t i = 0; i < n; i++) r[i] -= middle, each += r[i] * r[i] / (double)n;
+    for (int64_t i = 0; i < m; i++) { /* in place: block i is written after it was read */
+        double block = 0;
+        for (int64_t k = 0; k < b; k++) block += r[i * b + k];
+        r[i] = block;
+        sum += block * block;
+    }
+    double time = 1, limit = 1 / sqrt((double)m);
+    for (int64_t lag = 1; lag <= m / 3 && sum > 0; lag++) {
+        double c = 0;
+        for (int64_t i = 0; i + lag < m; i++) c += r[i] * r[i + lag] / sum;
+        if (c <= limit) break;
+        time += 2 * c;
+    }
+    stk_free(r);
+    double blocks = each > 0 ? sum / (double)m / ((double)b * each) : 1;
+    return fmax(1, time * blocks);
 }
 
 /* Slow steps at the very start are too few for a test of ranks: they are told by their distance from the rest. */
@@ -144,17 +184,31 @@ static int64_t strip_slow_start(const double *v, int64_t n)
     return slow;
 }
 
+static const double SAME_LEVEL = 1.05;
+
+/* The first stretch before `at` that has the level from there on: what comes between was a disturbance, no warm-up. */
+static int64_t first_at_level(const double *v, int64_t at, int64_t n, double level)
+{
+    int64_t length = stk_max_i64(8, (n - at) / 4);
+    for (int64_t i = 0; i + length <= at; i += length / 4)
+        if (stk_median(v + i, length) <= SAME_LEVEL * level) return i;
+    return at;
+}
+
 int64_t stk_settled_from(const double *seconds, int64_t n)
 {
     int64_t from = n >= 4 ? strip_slow_start(seconds, n) : n > 1;
     while (n - from >= 8) {
-        double p;
-        int64_t at = stk_change_point(seconds + from, n - from, &p);
-        if (p >= 0.01 || at == 0 || n - from - at < 4) break;
-        double before = stk_median(seconds + from, at);
-        double after = stk_median(seconds + from + at, n - from - at);
-        if (before < 1.05 * after) break; /* slower later is no warm-up */
-        from += at;
+        double weight;
+        const double *v = seconds + from;
+        int64_t m = n - from, at = largest_change(v, m, &weight);
+        if (at == 0 || m - at < 4) break;
+        if (2 * exp(-weight / correlation_time(v + at, m - at)) >= 0.01) break;
+        double after = stk_median(v + at, m - at);
+        if (stk_median(v, at) < SAME_LEVEL * after) break; /* slower later is no warm-up */
+        int64_t reached = first_at_level(v, at, m, after);
+        from += reached;
+        if (reached < at) break;
     }
     return from;
 }

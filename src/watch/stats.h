@@ -22,7 +22,9 @@ int32_t stk_signed_rank_critical(int32_t n);
  * 0 when n < 4 or without memory. */
 int64_t stk_change_point(const double *v, int64_t n, double *probability);
 /* From which step on the times have settled: slow first steps are stripped, then change points at which the level
- * falls by more than 5 % (probability below 1 %) one after the other. */
+ * falls by more than 5 % (probability below 1 %) one after the other. Steps that follow each other are not independent: the
+ * test counts as many as the autocorrelation of the row behind the change leaves. A level that was there before, and was left and
+ * found again, was reached the first time. */
 int64_t stk_settled_from(const double *seconds, int64_t n);
 /* After how many steps the times repeat themselves (a burst in every fourth: 4); 1 when they do not. Bursts are
  * three times as long as short steps; the autocorrelation of values cut off at 20 medians has to stand out from that of all shorter

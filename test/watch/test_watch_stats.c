@@ -70,6 +70,109 @@ TEST(steady_rows_stay_whole)
     CHECK_MSG(cut <= RUNS / 25, "%lld of %d steady rows were cut", (long long)cut, RUNS);
 }
 
+/* ---- rows of steps without and with a warm-up ---- */
+
+static void correlated(double *v, int64_t n, double with_the_one_before)
+{
+    double e[2000], a = 0, own = sqrt(1 - with_the_one_before * with_the_one_before);
+    noise(e, n, 1);
+    for (int64_t i = 0; i < n; i++) {
+        a = i ? with_the_one_before * a + own * e[i] : e[i];
+        v[i] = exp(0.08 * a);
+    }
+}
+static void neighbour(double *v, int64_t n, double slower)
+{
+    correlated(v, n, 0.5);
+    for (int64_t i = 0; i < n; i++) /* slow, fast, slow, fast: he comes and goes */
+        v[i] *= i / (n / 4) % 2 ? 1 : slower;
+}
+static void wave(double *v, int64_t n, double height)
+{
+    noise(v, n, 0.02);
+    double begin = (double)stream;
+    for (int64_t i = 0; i < n; i++)
+        v[i] += 1 + height * sin(begin + 2 * 3.14159 * (double)i / (double)n);
+}
+static void drift(double *v, int64_t n, double by)
+{
+    noise(v, n, 0.02);
+    for (int64_t i = 0; i < n; i++) v[i] += 1 + by * (1 - (double)i / (double)n);
+}
+static void bursts(double *v, int64_t n, double every)
+{
+    noise(v, n, 0.03);
+    for (int64_t i = 0; i < n; i++) v[i] += i % (int64_t)every == (int64_t)every - 1 ? 3 : 1;
+}
+/* The first `part` of the row is 1.3 times as slow. */
+static void warm_up(double *v, int64_t n, double part)
+{
+    correlated(v, n, 0.3);
+    for (int64_t i = 0; i < (int64_t)((double)n * part); i++) v[i] *= 1.3;
+}
+
+TEST(what_is_no_warm_up_is_not_taken_for_one)
+{
+    enum { RUNS = 100, LONGEST = 2000 };
+    static const struct {
+        const char *name;
+        void (*make)(double *v, int64_t n, double how);
+        double how;
+        int64_t n;
+    } rows[] = {{"correlated", correlated, 0.5, 100},
+                {"correlated", correlated, 0.8, 100},
+                {"correlated", correlated, 0.95, 400},
+                {"correlated", correlated, 0.95, 2000},
+                {"wave", wave, 0.15, 24},
+                {"wave", wave, 0.15, 100},
+                {"wave", wave, 0.15, 2000},
+                {"drift", drift, 0.3, 100},
+                {"drift", drift, 0.3, 2000},
+                {"drift upwards", drift, -0.3, 100},
+                {"bursts", bursts, 4, 100},
+                {"bursts", bursts, 16, 100},
+                {"bursts", bursts, 50, 600}};
+    static double v[LONGEST];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int cut = 0;
+        for (int run = 0; run < RUNS; run++) {
+            rows[i].make(v, rows[i].n, rows[i].how);
+            cut += stk_settled_from(v, rows[i].n) > 1;
+        }
+        CHECK_MSG(cut <= RUNS / 10, "%s %g: %d of %d rows of %lld were cut", rows[i].name,
+                  rows[i].how, cut, RUNS, (long long)rows[i].n);
+    }
+}
+
+TEST(warm_ups_of_any_length_are_found_among_steps_that_follow_each_other)
+{
+    enum { RUNS = 50 };
+    static const double parts[] = {0.1, 0.3, 0.5, 0.7};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int found = 0, n = 300, at = (int)(n * parts[i]);
+        for (int run = 0; run < RUNS; run++) {
+            double v[300];
+            warm_up(v, n, parts[i]);
+            int64_t from = stk_settled_from(v, n);
+            found += from >= at - 6 && from <= at + 50;
+        }
+        CHECK_MSG(found >= RUNS * 9 / 10, "%d steps of warm-up: found in %d of %d rows", at, found,
+                  RUNS);
+    }
+}
+
+TEST(a_level_that_was_left_and_found_again_was_reached_before)
+{
+    double v[400];
+    int late = 0;
+    for (int run = 0; run < 50; run++) {
+        neighbour(v, 400, 1.6);
+        late +=
+            stk_settled_from(v, 400) > 130; /* steps 100 to 199 have the level of the last 100 */
+    }
+    CHECK_MSG(late <= 2, "in %d of 50 rows a visit of a neighbour was taken for warm-up", late);
+}
+
 TEST(slow_first_steps_and_ramps)
 {
     double v[60];
