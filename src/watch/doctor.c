@@ -294,7 +294,7 @@ static stk_status add_point(doctor *d, int64_t batch, stk_gain *gain, stk_error 
     stk_job_settings s = stk_job_settings_defaults();
     s.value[STK_KNOB_BATCH] = batch;
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), gain, err));
-    double per_example = d->base.step_seconds / (double)d->base.batch / gain->best;
+    double per_example = 1 / d->r->curve[0].examples_per_second / gain->best;
     d->r->curve[d->r->ncurve++] =
         (stk_curve_point){batch, per_example * (double)batch, 1 / per_example, *gain};
     return STK_OK;
@@ -326,8 +326,10 @@ static stk_status probe_batches(doctor *d, stk_error *err)
     d->r->curve = stk_arena_array(&d->r->arena, MOST_CURVE, sizeof *d->r->curve);
     if (!d->r->curve) return stk_fail_memory(err, "a curve", 0);
     d->r->batch_limit = memory_limit(d);
-    d->r->curve[d->r->ncurve++] = (stk_curve_point){
-        batch, d->base.step_seconds, (double)batch / d->base.step_seconds, (stk_gain){1, 1, 1}};
+    double step =
+        d->turns.median * (double)batch; /* gains are measured by turns, this one is not */
+    d->r->curve[d->r->ncurve++] =
+        (stk_curve_point){batch, step, (double)batch / step, (stk_gain){1, 1, 1}};
     double last = 1;
     for (int64_t k = 2; d->r->ncurve < 6; k *= 2) {
         stk_gain gain;

@@ -1,0 +1,213 @@
+/* The verdicts on books made by hand: which cause wins, and what must not be called one. Nothing is timed here; test_doctor.c has the jobs. */
+#include "check.h"
+
+#include "watch/rules.h"
+
+#include <string.h>
+
+/* A step of 1 ms, all of it kernels, of a run of 375 steps. */
+static stk_report *books(void)
+{
+    static stk_report_op op = {.label = "matmul",
+                               .kernel = "gemm",
+                               .impl = "own",
+                               .device = "cpu:0",
+                               .calls = 100,
+                               .seconds = 0.1,
+                               .roof = 0.8,
+                               .compute_side = true};
+    stk_report *r = stk_report_new();
+    if (!r) return NULL;
+    r->median = r->p10 = r->p90 = 1e-3;
+    r->book[STK_BOOK_KERNELS] = 1e-3;
+    r->ops = &op, r->nops = 1;
+    r->limiting_stage = -1;
+    r->noise = 0.03;
+    r->plan_steps = 375;
+    r->phase_seconds[STK_PHASE_STEADY] = 0.1, r->phase_steps[STK_PHASE_STEADY] = 100;
+    r->roof = (stk_roofline){.threads = 2, .gflops = {100, 200}};
+    return r;
+}
+
+/* Moves a share of the step from kernels to another book. */
+static void spend(stk_report *r, stk_book book, double share)
+{
+    r->book[STK_BOOK_KERNELS] -= share * 1e-3;
+    r->book[book] += share * 1e-3;
+}
+
+static stk_gain about(double gain) { return (stk_gain){gain, gain * 0.97, gain * 1.03}; }
+
+/* The report is taken over. */
+static void expect(stk_report *r, const stk_findings *f, const char *verdict, const char *evidence)
+{
+    stk_error err;
+    if (CHECK(r) && CHECK_OK(stk_judge(r, f, &err))) {
+        CHECK_MSG(!strcmp(r->verdict, verdict), "\"%s\" instead of \"%s\"", r->verdict, verdict);
+        CHECK_MSG(strstr(r->evidence, evidence), "no \"%s\" in \"%s\"", evidence, r->evidence);
+    }
+    stk_report_release(r);
+}
+
+TEST(nothing_to_blame)
+{
+    static stk_report_op copies = {.label = "gather", .impl = "own", .calls = 1, .seconds = 0.1};
+    stk_findings f = {.processors = 2};
+    expect(books(), &f, "compute-bound", "80 % of the roofline");
+    stk_report *r = books();
+    r->ops = &copies;
+    expect(r, &f, "memory-bound", "gather");
+    f = (stk_findings){.processors = 2, .cards = 5, .cards_slower = 3};
+    expect(books(), &f, "the CPU is the right tool", "of 5 cards");
+    f.cards_faster = 1;
+    expect(books(), &f, "compute-bound", "matmul");
+}
+
+TEST(a_priced_cause_wins)
+{
+    static const struct {
+        stk_book book;
+        stk_knob knob;
+        const char *verdict, *evidence;
+    } causes[] = {
+        {STK_BOOK_INPUT, STK_KNOB_FREE_INPUT, "input-bound", "waiting for batches: 40 %"},
+        {STK_BOOK_SYNC, STK_KNOB_READ_EVERY, "sync-bound", "reading results: 40 %"},
+        {STK_BOOK_CALLBACKS, STK_KNOB_FREE_CALLBACKS, "callback-bound", "callbacks: 40 %"},
+        {STK_BOOK_HOST, STK_KNOB_FREE_HOST, "host-function-bound", "host functions: 40 %"},
+        {STK_BOOK_UPLOAD, STK_KNOB_NATIVE_INPUT, "transfer-bound", "bringing batches in: 40 %"},
+    };
+    for (size_t i = 0; i < sizeof causes / sizeof *causes; i++) {
+        stk_findings f = {.processors = 2};
+        stk_report *r = books();
+        REQUIRE(CHECK(r));
+        spend(r, causes[i].book, 0.4);
+        f.gain[causes[i].knob] = about(1.6);
+        expect(r, &f, causes[i].verdict, causes[i].evidence);
+        /* a probe that gained nothing acquits: the time is hidden behind something else */
+        r = books();
+        spend(r, causes[i].book, 0.4);
+        f.gain[causes[i].knob] = about(1.0);
+        expect(r, &f, "compute-bound", "kernels: 60 %");
+        /* and a probe that gained by luck does not convict what takes no time */
+        f.gain[causes[i].knob] = about(1.6);
+        expect(books(), &f, "compute-bound", "kernels: 100 %");
+    }
+}
+
+TEST(the_dearest_of_two)
+{
+    stk_findings f = {.processors = 2};
+    for (int dear = 0; dear < 2; dear++) {
+        stk_report *r = books();
+        REQUIRE(CHECK(r));
+        spend(r, STK_BOOK_INPUT, 0.3);
+        spend(r, STK_BOOK_CALLBACKS, 0.3);
+        f.gain[STK_KNOB_FREE_INPUT] = about(dear ? 1.2 : 1.5);
+        f.gain[STK_KNOB_FREE_CALLBACKS] = about(dear ? 1.5 : 1.2);
+        expect(r, &f, dear ? "callback-bound" : "input-bound", "30 %");
+    }
+}
+
+TEST(storage_is_told_from_other_input)
+{
+    stk_watch_stage stages[2] = {
+        {.name = "read train.tfrecord", .kind = STK_STAGE_STORAGE, .workers = 1, .elements = 10},
+        {.name = "map decode", .kind = STK_STAGE_COMPUTE, .workers = 1, .elements = 10}};
+    stk_error err;
+    stk_findings f = {.processors = 2};
+    f.gain[STK_KNOB_FREE_INPUT] = about(2);
+    for (int32_t slow = 0; slow < 2; slow++) {
+        stk_report *r = books();
+        REQUIRE(CHECK(r));
+        spend(r, STK_BOOK_INPUT, 0.5);
+        stages[slow].busy_seconds = 1, stages[1 - slow].busy_seconds = 0.1;
+        for (int i = 0; i < 2; i++) CHECK_OK(stk_report_add_stage(r, &stages[i], &err));
+        expect(r, &f, slow ? "input-bound" : "storage-bound", stages[slow].name);
+    }
+}
+
+TEST(reference_kernels)
+{
+    static stk_report_op slow = {.label = "matmul", .impl = "ref", .calls = 10, .seconds = 0.1};
+    stk_findings f = {.processors = 2};
+    stk_report *r = books();
+    REQUIRE(CHECK(r));
+    r->ops = &slow;
+    f.gain[STK_KNOB_ELECTED] = about(5);
+    expect(r, &f, "fallback-bound", "ops: matmul");
+}
+
+TEST(overhead)
+{
+    stk_findings f = {.processors = 2, .batch_gain = about(2)};
+    expect(books(), &f, "overhead-bound", "four times the batch: 2.00x");
+    f.batch_gain = about(1.1);
+    expect(books(), &f, "compute-bound", "matmul");
+    stk_report *r = books();
+    REQUIRE(CHECK(r));
+    r->program.launches = 1000; /* 1000 calls of half a microsecond */
+    r->histogram_calls[0] = 1000, r->histogram_seconds[0] = 0.5e-3;
+    expect(r, &f, "overhead-bound", "many tiny ops");
+}
+
+/* 400 ms of building are half of such a run; a slower start is a loss only by what it is slower. */
+TEST(warm_up_is_what_settled_steps_would_not_take)
+{
+    stk_findings f = {.processors = 2};
+    stk_report *r = books();
+    REQUIRE(CHECK(r));
+    r->phase_seconds[STK_PHASE_BUILD] = 0.4;
+    expect(r, &f, "warm-up-counted", "400 ms, which is 52 % of a run of 375 steps");
+    r = books();
+    REQUIRE(CHECK(r));
+    r->phase_seconds[STK_PHASE_WARM_UP] = 0.28, r->phase_steps[STK_PHASE_WARM_UP] = 215;
+    expect(r, &f, "compute-bound", "matmul");
+    r = books();
+    REQUIRE(CHECK(r));
+    r->phase_seconds[STK_PHASE_WARM_UP] = 0.8, r->phase_steps[STK_PHASE_WARM_UP] = 215;
+    expect(r, &f, "warm-up-counted", "settled after 215 steps");
+    r = books();
+    REQUIRE(CHECK(r));
+    r->plan_steps = 0; /* nobody knows how long the run will be */
+    r->phase_seconds[STK_PHASE_BUILD] = 0.4;
+    expect(r, &f, "compute-bound", "matmul");
+}
+
+TEST(noise_is_no_cause)
+{
+    stk_findings f = {.processors = 2, .slice_noise = 0.4};
+    stk_report *r = books();
+    REQUIRE(CHECK(r));
+    r->noise = 0.2;
+    expect(r, &f, "too noisy", "differ by up to 20 %");
+    f = (stk_findings){.processors = 2, .others = 1.5};
+    expect(books(), &f, "too noisy", "others kept 1.5 of 2 processors busy");
+    /* an effect below the noise is none, one far above it still is */
+    f = (stk_findings){.processors = 2};
+    for (int strong = 0; strong < 2; strong++) {
+        r = books();
+        REQUIRE(CHECK(r));
+        r->noise = 0.2;
+        spend(r, STK_BOOK_INPUT, 0.5);
+        f.gain[STK_KNOB_FREE_INPUT] = about(strong ? 2 : 1.15);
+        expect(r, &f, strong ? "input-bound" : "too noisy", "");
+    }
+    /* an interval that holds "nothing" and "a lot" */
+    f.gain[STK_KNOB_FREE_INPUT] = (stk_gain){1.3, 0.9, 1.9};
+    r = books();
+    REQUIRE(CHECK(r));
+    spend(r, STK_BOOK_INPUT, 0.3);
+    expect(r, &f, "too noisy", "");
+}
+
+TEST(no_step_no_verdict)
+{
+    stk_error err;
+    stk_findings f = {0};
+    stk_report *r = stk_report_new();
+    REQUIRE(CHECK(r));
+    CHECK_FAILS(stk_judge(r, &f, &err), STK_ERR_STATE, "no step");
+    stk_report_release(r);
+}
+
+TEST_MAIN()
