@@ -2,6 +2,9 @@
 #include "show.h"
 #include "watching.h"
 
+#include <math.h>
+#include <unistd.h>
+
 /* Training with what was found to help and changes no number. */
 static stk_status apply(cli_run *r, const stk_job_settings *s, stk_error *err)
 {
@@ -49,14 +52,28 @@ static void tell_settings(const cli_args *args, const stk_job_settings *s)
     printf(" --settings %s\n", path ? path : "FILE");
 }
 
+/* One line on a terminal; what follows takes its place. */
+static void draw_progress(void *context, double share, const char *doing)
+{
+    enum { WIDTH = 30 };
+    const stk_doctor_options *o = context;
+    char bar[WIDTH + 1] = {0};
+    for (int i = 0; i < WIDTH; i++) bar[i] = i < share * WIDTH ? '=' : ' ';
+    fprintf(stderr, "\rmeasuring [%s] %2.0f s left, %s\x1b[K", bar, ceil(o->seconds * (1 - share)),
+            doing);
+}
+
 static stk_status examine(cli_run *r, void *context, stk_error *err)
 {
     const cli_args *args = r->args;
     const char *path = cli_text(args, "write", NULL);
     stk_job job = {0};
     stk_report *report = NULL;
+    stk_doctor_options *o = context;
+    if (cli_wants_bar(args, STDERR_FILENO)) o->progress = draw_progress, o->progress_context = o;
     stk_status status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
-    if (status == STK_OK) status = stk_doctor_run(&job, context, &report, err);
+    if (status == STK_OK) status = stk_doctor_run(&job, o, &report, err);
+    if (o->progress) fprintf(stderr, "\r\x1b[K");
     stk_train_job_release(&job);
     if (status == STK_OK) status = cli_tell_report(args, report, err);
     stk_job_settings settings = stk_report_settings(report);

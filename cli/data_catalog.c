@@ -1,5 +1,6 @@
 /* What the records of a file hold, counted; and the progress bar. */
 #include "data.h"
+#include "show.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -114,7 +115,7 @@ void data_catalog_free(data_catalog *c)
 
 void data_bar_start(data_bar *bar, const cli_args *args, const char *what, int64_t total)
 {
-    *bar = (data_bar){what, total, -1, !args->quiet && !args->json && isatty(2)};
+    *bar = (data_bar){what, total, -1, cli_wants_bar(args, STDERR_FILENO)};
 }
 
 void data_bar_show(data_bar *bar, int64_t done)

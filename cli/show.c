@@ -76,13 +76,17 @@ static stk_status epoch_end(stk_callback *self, stk_trainer *t, const stk_progre
     return STK_OK;
 }
 
+bool cli_wants_bar(const cli_args *args, int file)
+{
+    const char *terminal = getenv("TERM") ? getenv("TERM") : "dumb";
+    return !args->json && !args->quiet && isatty(file) && strcmp(terminal, "dumb") != 0;
+}
+
 void cli_show_init(cli_show *show, const cli_args *args)
 {
     const char *locale = getenv("LC_ALL") ? getenv("LC_ALL") : getenv("LANG") ? getenv("LANG") : "";
-    const char *terminal = getenv("TERM") ? getenv("TERM") : "dumb";
     *show = (cli_show){.json = args->json, .quiet = args->quiet};
-    show->bar =
-        !args->json && !args->quiet && isatty(STDOUT_FILENO) && strcmp(terminal, "dumb") != 0;
+    show->bar = cli_wants_bar(args, STDOUT_FILENO);
     show->ascii = !strstr(locale, "UTF-8") && !strstr(locale, "utf8");
     show->callback = (stk_callback){.name = "show", .context = show, .epoch_end = epoch_end};
     if (show->bar) show->callback.progress = progress;

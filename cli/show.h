@@ -11,6 +11,9 @@ typedef struct cli_show {
     bool open; /* a bar stands there that the next text must not overwrite */
 } cli_show;
 
+/* Is this file a terminal on which a line may be drawn again and again, and does nobody object? */
+bool cli_wants_bar(const cli_args *args, int file);
+
 /* The struct must stay where it is while fit runs. */
 void cli_show_init(cli_show *show, const cli_args *args);
 void cli_show_close(cli_show *show); /* leaves the bar's line, if one is drawn */

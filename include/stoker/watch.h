@@ -199,6 +199,9 @@ typedef struct stk_doctor_options {
     bool no_math;             /* leave out batch sizes and precision */
     const char *const *cards; /* what-if cards for the comparison of devices; NULL = a few */
     int32_t ncards;
+    /* NULL, or called between turns, ten times a second at most: share of the time that is over, what is measured ("prefetch 2") */
+    void (*progress)(void *context, double share, const char *doing);
+    void *progress_context;
 } stk_doctor_options;
 STK_API stk_doctor_options stk_doctor_options_defaults(void);
 

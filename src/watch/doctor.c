@@ -43,6 +43,7 @@ static stk_status look(doctor *d, stk_error *err)
     o.batch = d->job->batch;
     o.plan_steps = d->job->plan_steps;
     o.records = 1 << 18; /* the first steps must not be forgotten: they tell the warm-up */
+    stk_prober_tell(&d->p, "the job as it is");
     STK_TRY(stk_watch_start(&o, &watch, err));
     double start = stk_seconds_now(), least = fmin(0.4, d->p.options.seconds / 12),
            most = d->p.options.seconds / 6;
@@ -109,6 +110,7 @@ static stk_status measure_noise(doctor *d, stk_error *err)
     stk_gain same = {1, 1, 1};
     stk_care care = {.narrow = 0.06, .seconds = d->p.options.seconds / 4};
     stk_job_settings as_is = stk_job_settings_defaults();
+    stk_prober_tell(&d->p, "the job against itself");
     stk_status status = stk_lane_open(&d->p, &as_is, &twin, err);
     if (status == STK_OK)
         status = stk_lanes_compare(&d->p, &d->base, &twin, care, &same, &d->turns, err);
@@ -119,6 +121,13 @@ static stk_status measure_noise(doctor *d, stk_error *err)
 }
 
 /* ---- probing ------------------------------------------------------------------------------------------------------- */
+
+static void tell_setting(doctor *d, const char *before, stk_knob k, int64_t value)
+{
+    char line[64], text[96];
+    snprintf(text, sizeof text, "%s%s", before, stk_advice_text(k, value, line, sizeof line));
+    stk_prober_tell(&d->p, text);
+}
 
 static stk_status probe(doctor *d, const stk_job_settings *s, stk_care care, stk_gain *gain,
                         stk_error *err)
@@ -153,6 +162,7 @@ static stk_status probe_ceilings(doctor *d, stk_error *err)
         s.value[k] = 1;
         stk_care care = stk_care_for_causes(&d->p);
         if (k == STK_KNOB_FREE_MODEL) care.narrow = 1; /* good to know; no verdict hangs on it */
+        stk_prober_tell(&d->p, ceilings[i].text);
         STK_TRY(probe(d, &s, care, &d->f.gain[k], err));
         d->r->ceilings[d->r->nceilings++] = (stk_ceiling){ceilings[i].text, d->f.gain[k]};
     }
@@ -251,6 +261,7 @@ static stk_status choose_value(doctor *d, stk_knob k, const int64_t *values, int
         stk_job_settings s = stk_job_settings_defaults();
         double seconds;
         s.value[k] = values[i];
+        tell_setting(d, "", k, values[i]);
         STK_TRY(try_value(d, &s, &seconds, err));
         if (seconds > 0.95 * best) break;
         best = seconds;
@@ -270,6 +281,7 @@ static stk_status probe_knob(doctor *d, stk_knob k, stk_error *err)
     STK_TRY(choose_value(d, k, values, n, &chosen, &promising, err));
     if (!promising) return STK_OK;
     s.value[k] = chosen;
+    tell_setting(d, "", k, chosen);
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), &d->f.gain[k], err));
     stk_gain gain = d->f.gain[k];
     if (gain.low <= 1.02 || gain.best <= 1.03) return STK_OK;
@@ -284,6 +296,7 @@ static stk_status probe_together(doctor *d, stk_error *err)
     stk_job_settings s = stk_job_settings_defaults();
     if (d->nadvice < 2 || stk_seconds_now() > d->p.deadline) return STK_OK;
     for (int32_t i = 0; i < d->nadvice; i++) s.value[d->advice[i].knob] = d->advice[i].value;
+    stk_prober_tell(&d->p, "all of it together");
     return probe(d, &s, stk_care_for_causes(&d->p), &d->r->together, err);
 }
 
@@ -293,6 +306,7 @@ static stk_status add_point(doctor *d, int64_t batch, stk_gain *gain, stk_error 
 {
     stk_job_settings s = stk_job_settings_defaults();
     s.value[STK_KNOB_BATCH] = batch;
+    tell_setting(d, "", STK_KNOB_BATCH, batch);
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), gain, err));
     double per_example = 1 / d->r->curve[0].examples_per_second / gain->best;
     d->r->curve[d->r->ncurve++] =
@@ -354,6 +368,7 @@ static stk_status probe_precision(doctor *d, stk_error *err)
     if (!d->job->knob[STK_KNOB_PRECISION].offered || d->job->knob[STK_KNOB_PRECISION].current <= 16)
         return STK_OK;
     s.value[STK_KNOB_PRECISION] = 16;
+    tell_setting(d, "", STK_KNOB_PRECISION, 16);
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), &gain, err));
     d->f.gain[STK_KNOB_PRECISION] = gain;
     return gain.low > 1.03 ? add_advice(d, STK_KNOB_PRECISION, 16, gain, NULL, err) : STK_OK;
@@ -420,6 +435,7 @@ static stk_status prove_first(doctor *d, stk_error *err)
     qsort(d->advice, (size_t)d->nadvice, sizeof *d->advice, by_gain);
     stk_advice *a = &d->advice[0];
     stk_gain held = a->gain;
+    tell_setting(d, "once more: ", a->knob, a->value);
     best[0] = held.best;
     int n = 1;
     do {

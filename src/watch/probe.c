@@ -6,6 +6,8 @@
 #include "watch/stats.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 double stk_seconds_now(void) { return (double)stk_now_ns() * 1e-9; }
@@ -24,6 +26,18 @@ stk_prober stk_prober_of(const stk_job *job, const stk_doctor_options *options)
     if (!(p.options.seconds > 0)) p.options.seconds = 12;
     p.deadline = stk_seconds_now() + p.options.seconds;
     return p;
+}
+
+void stk_prober_tell(stk_prober *p, const char *doing)
+{
+    static const double PAUSE = 0.1;
+    double now = stk_seconds_now();
+    bool other = doing && strcmp(doing, p->doing) != 0;
+    if (other) snprintf(p->doing, sizeof p->doing, "%s", doing);
+    if (!p->options.progress || (!other && now < p->told + PAUSE)) return;
+    p->told = now;
+    double share = 1 - (p->deadline - now) / p->options.seconds;
+    p->options.progress(p->options.progress_context, fmin(share, 1), p->doing);
 }
 
 static int64_t setting(const stk_job *job, const stk_job_settings *s, stk_knob knob)
@@ -154,14 +168,15 @@ stk_care stk_care_for_causes(const stk_prober *p)
     return (stk_care){.narrow = 0.06, .seconds = p->options.seconds / 6};
 }
 
-stk_status stk_lanes_compare(const stk_prober *p, stk_lane *a, stk_lane *b, stk_care care,
-                             stk_gain *out, stk_turns *turns, stk_error *err)
+stk_status stk_lanes_compare(stk_prober *p, stk_lane *a, stk_lane *b, stk_care care, stk_gain *out,
+                             stk_turns *turns, stk_error *err)
 {
     enum { LEAST = 6 };
     double log_ratio[STK_PAIRS_MOST], taken[STK_PAIRS_MOST], begun = stk_seconds_now();
     int32_t n = 0;
     for (bool done = false; !done && n < STK_PAIRS_MOST; n++) {
         double first, second;
+        stk_prober_tell(p, NULL);
         STK_TRY(stk_lane_turn(p, n % 2 ? b : a, &first, err));
         STK_TRY(stk_lane_turn(p, n % 2 ? a : b, &second, err));
         log_ratio[n] = (n % 2 ? -1 : 1) * log(first / second);

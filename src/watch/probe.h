@@ -22,6 +22,8 @@ typedef struct stk_prober {
         cheap[STK_KNOB_COUNT]; /* what happens every so many steps takes next to no time as it is */
     bool never_waits;          /* for batches: buffers are full all the time, and need no care */
     double deadline;           /* stk_now_ns() * 1e-9; comparisons are cut short behind it */
+    char doing[96];            /* for who watches: what is measured now */
+    double told;               /* when that was said last */
 } stk_prober;
 
 /* How sure is sure: a comparison ends when the interval's width (log of high / low) is below `narrow`; from options.rounds
@@ -32,6 +34,8 @@ typedef struct stk_care {
 
 stk_prober stk_prober_of(const stk_job *job, const stk_doctor_options *options);
 double stk_seconds_now(void);
+/* Says what is done now; NULL: the same as before. */
+void stk_prober_tell(stk_prober *p, const char *doing);
 stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, stk_lane *out,
                          stk_error *err);
 void stk_lane_close(const stk_prober *p, stk_lane *lane);
@@ -41,8 +45,8 @@ typedef struct stk_turns {
     double median, scatter; /* seconds per example; how far single turns lie apart, as a share */
 } stk_turns;
 /* Turns a b b a a b ...: how much faster b is, per example. turns (may be NULL): those of a. */
-stk_status stk_lanes_compare(const stk_prober *p, stk_lane *a, stk_lane *b, stk_care care,
-                             stk_gain *out, stk_turns *turns, stk_error *err);
+stk_status stk_lanes_compare(stk_prober *p, stk_lane *a, stk_lane *b, stk_care care, stk_gain *out,
+                             stk_turns *turns, stk_error *err);
 stk_care stk_care_for_promises(const stk_prober *p);
 stk_care stk_care_for_causes(const stk_prober *p);
 

@@ -384,6 +384,21 @@ static void set_weights(planted *job)
     }
 }
 
+typedef struct told {
+    int times;
+    double share;
+    bool orderly, once_more;
+} told;
+
+static void listen(void *context, double share, const char *doing)
+{
+    told *t = context;
+    t->orderly &= share >= t->share && share <= 1 && doing[0] != '\0';
+    t->once_more |= strstr(doing, "once more") != NULL;
+    t->share = share;
+    t->times++;
+}
+
 TEST(weights_are_the_same_to_the_bit)
 {
     static const plant p = {"bits", SMALL, .map_ms = 0.2};
@@ -398,8 +413,12 @@ TEST(weights_are_the_same_to_the_bit)
         if (doctor) {
             stk_report *r = NULL;
             stk_doctor_options o = doctor_options();
+            told heard = {.orderly = true};
             o.seconds = 1;
+            o.progress = listen, o.progress_context = &heard;
             CHECK_OK(stk_doctor_run(&job.job, &o, &r, &err));
+            CHECK(heard.times > 3 && heard.orderly);
+            CHECK_EQ_I64(heard.once_more, r && stk_report_advice_count(r) > 0);
             stk_report_release(r);
         }
         train(&job, 10, doctor ? &with : &without);
