@@ -181,7 +181,7 @@ enum stk_map_flags {
     STK_MAP_ELEMENTWISE = 1,
     STK_MAP_SERIAL = 2, /* one call at a time, in order (has a memory of its own) */
     /* The result hangs on `in` alone: no random numbers, not on info, on nothing that changes. What it gives may be
-     * kept for later epochs. */
+     * kept for later epochs (`stoker doctor` offers it). */
     STK_MAP_PURE = 4,
 };
 
@@ -218,6 +218,8 @@ typedef struct stk_flat_fn {
                          stk_error *err); /* a handle for the caller; NULL = failed */
     const stk_schema *output;             /* of the datasets' elements; copied */
     void (*release)(void *context);
+    /* STK_MAP_PURE: the dataset hangs on `in` alone and is the same in every epoch, nothing in it is random. */
+    uint32_t flags;
 } stk_flat_fn;
 
 /* A dataset from a key and the elements that share it: group_by_window. */
@@ -227,6 +229,7 @@ typedef struct stk_group_fn {
     stk_dataset *(*call)(void *context, int64_t key, stk_dataset *window, stk_error *err);
     const stk_schema *output;
     void (*release)(void *context);
+    uint32_t flags; /* STK_MAP_PURE: as of stk_flat_fn */
 } stk_group_fn;
 
 /* ---- sources ---------------------------------------------------------------------------------------- */
@@ -250,6 +253,8 @@ typedef struct stk_generator {
     void (*close)(void *context, void *walk);
     void (*release)(void *context); /* optional */
     int64_t cardinality;            /* STK_UNKNOWN when it is not known */
+    /* STK_MAP_PURE: every walk gives the same elements in the same order, also one beside another. */
+    uint32_t flags;
 } stk_generator;
 /* Saved positions are reached again by walking there. */
 STK_API stk_dataset *stk_data_generator(const stk_generator *generator, stk_error *err);

@@ -93,6 +93,16 @@ bool stk_dataset_is_steady(const stk_dataset *ds)
     return steady;
 }
 
+extern const stk_node_kind stk_node_generator;
+
+bool stk_dataset_repeats(const stk_dataset *ds)
+{
+    bool repeats = ds->kind != &stk_node_generator || ds->kind->steady(ds);
+    for (int32_t i = 0; i < ds->ninputs && repeats; i++)
+        repeats = stk_dataset_repeats(ds->inputs[i]);
+    return repeats;
+}
+
 stk_dataset *stk_dataset_over(stk_dataset *ds, stk_dataset *const *inputs, stk_error *err)
 {
     stk_dataset *copy = stk_dataset_make(ds->kind, ds->ninputs, inputs, 1, err);

@@ -1,5 +1,5 @@
 /* keep.c - where a cache belongs, what it would hold, and a dataset with it. Nodes say by themselves whether epochs play a
- * part in what they give (`steady`), functions whether their result hangs on the element alone (STK_MAP_PURE).
+ * part in what they give (`steady`), functions and generators whether their result hangs on the element alone (STK_MAP_PURE).
  *
  *     files, decode, shuffle, random_flip, batch, prefetch          the cache comes behind decode
  *     files, shuffle, decode, random_flip, batch, prefetch          it comes behind decode too, and shuffle behind it:

@@ -92,6 +92,8 @@ void stk_dataset_in_order(stk_dataset *ds);
 void stk_dataset_unknown(stk_dataset *ds); /* the same, also of none: asked for its schema only */
 bool stk_always_steady(const stk_dataset *ds);     /* for kinds in which no epoch plays a part */
 bool stk_dataset_is_steady(const stk_dataset *ds); /* this node and all below it */
+/* Does a second walk of the same epoch give the same again? Not said of generators that are not STK_MAP_PURE. */
+bool stk_dataset_repeats(const stk_dataset *ds);
 
 /* ---- schemas ---------------------------------------------------------------------------------- */
 stk_schema *stk_schema_retain(const stk_schema *schema);

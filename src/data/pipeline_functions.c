@@ -16,6 +16,7 @@ typedef struct function {
     stk_json_document *ops;
     stk_schema *in, *out;
     char folder[1024], path[200], name[48];
+    bool pure; /* what it gives hangs on the element alone, as far as was seen */
 } function;
 
 static void function_release(void *context)
@@ -50,6 +51,7 @@ static stk_status function_new(const stk_json *op, const stk_pipeline *p, const 
         return stk_fail(err, STK_ERR_FORMAT, "it needs \"ops\", a list of one op or more");
     function *f = *out = stk_calloc(1, sizeof *f);
     if (!f) return stk_fail_memory(err, "pipeline", sizeof *f);
+    f->pure = true;
     f->in = stk_schema_retain(in);
     snprintf(f->folder, sizeof f->folder, "%s", p->folder);
     memcpy(f->path, p->path, sizeof f->path);
@@ -89,15 +91,40 @@ static stk_dataset *call_group(void *context, int64_t key, stk_dataset *window, 
 }
 
 /* ---- what it will give ------------------------------------------------------------------------------------ */
+static bool is_question(const stk_json *value)
+{
+    return value->kind == STK_JSON_OBJECT && value->count == 1 &&
+           strcmp(value->items[0].name, "element") == 0;
+}
+
 static bool asks_element(const stk_json *value)
 {
-    if (value->kind == STK_JSON_OBJECT && value->count == 1 &&
-        strcmp(value->items[0].name, "element") == 0)
-        return true;
+    if (is_question(value)) return true;
     bool list = value->kind == STK_JSON_OBJECT || value->kind == STK_JSON_ARRAY;
     for (int64_t i = 0; list && i < value->count; i++)
         if (asks_element(&value->items[i])) return true;
     return false;
+}
+
+/* Is what the elements say only which files and how many? Then the ops do the same for elements that were not tried. */
+static bool asks_plainly(const stk_json *value, const stk_schema *in)
+{
+    static const char *const files[] = {"file", "files", "path", "pattern"};
+    bool list = value->kind == STK_JSON_OBJECT || value->kind == STK_JSON_ARRAY, plain = true;
+    for (int64_t i = 0; list && plain && i < value->count; i++) {
+        const stk_json *item = &value->items[i];
+        int32_t part = 0;
+        bool file = false;
+        for (int k = 0; k < 4 && item->name; k++) file |= !strcmp(item->name, files[k]);
+        if (file) continue;
+        if (!is_question(item))
+            plain = asks_plainly(item, in);
+        else if (stk_pipeline_part(&item->items[0], in, &part, NULL) != STK_OK)
+            plain = false;
+        else
+            plain = in->fields[part].dtype != STK_STRING && in->fields[part].dtype != STK_BOOL;
+    }
+    return plain;
 }
 
 /* Adds the schema of the dataset for one element to f->out. */
@@ -108,6 +135,7 @@ static stk_status learn_one(function *f, int depth, stk_tensor *const *parts, st
     if (!ds && err) *err = error;
     if (!ds) return error.code != STK_OK ? error.code : STK_ERR_STATE;
     stk_schema *common = NULL;
+    f->pure = f->pure && stk_dataset_is_steady(ds);
     stk_status status =
         f->out ? stk_schema_common("ops", f->out, ds->schema, &common, err) : STK_OK;
     if (status == STK_OK && !f->out) common = stk_schema_retain(ds->schema);
@@ -167,6 +195,7 @@ static stk_status read_function(const stk_json *op, stk_pipeline *p, stk_dataset
     stk_status status = asks_element(stk_json_root((*f)->ops))
                             ? learn_from_elements(*f, p->depth, in, err)
                             : learn_from_schema(*f, p->depth, err);
+    (*f)->pure = (*f)->pure && asks_plainly(stk_json_root((*f)->ops), (*f)->in);
     if (status != STK_OK) p->told = strncmp(err->message, "pipeline: ", 10) == 0;
     return status;
 }
@@ -179,12 +208,18 @@ static stk_dataset *give_up(stk_dataset *in, function *f)
     return NULL;
 }
 
+static stk_flat_fn flat_function(function *f)
+{
+    uint32_t flags = f->pure ? STK_MAP_PURE : 0;
+    return (stk_flat_fn){f->name, f, call_flat, f->out, function_release, flags};
+}
+
 stk_dataset *stk_read_flat_map(stk_dataset *in, const stk_json *op, stk_pipeline *p, stk_error *err)
 {
     function *f = NULL;
     if (!stk_options_good(in, op, STK_OPTIONS(STK_OTHER("ops")), err)) return NULL;
     if (read_function(op, p, in, &f, err) != STK_OK) return give_up(in, f);
-    stk_flat_fn fn = {f->name, f, call_flat, f->out, function_release};
+    stk_flat_fn fn = flat_function(f);
     return stk_data_flat_map(in, &fn, err);
 }
 
@@ -202,7 +237,7 @@ stk_dataset *stk_read_interleave(stk_dataset *in, const stk_json *op, stk_pipeli
         return NULL;
     if (read_function(op, p, in, &f, err) != STK_OK) return give_up(in, f);
     o.parallel = (int32_t)parallel;
-    stk_flat_fn fn = {f->name, f, call_flat, f->out, function_release};
+    stk_flat_fn fn = flat_function(f);
     return stk_data_interleave(in, &fn, &o, err);
 }
 
@@ -222,7 +257,8 @@ stk_dataset *stk_read_group_by_window(stk_dataset *in, const stk_json *op, stk_p
     if (status == STK_OK) status = learn_from_schema(f, p->depth, err);
     if (status == STK_OK) status = stk_read_key(op, "key", in->schema, &key, err);
     if (status != STK_OK) return give_up(in, f);
-    stk_group_fn fn = {f->name, f, call_group, f->out, function_release};
+    uint32_t flags = f->pure ? STK_MAP_PURE : 0;
+    stk_group_fn fn = {f->name, f, call_group, f->out, function_release, flags};
     return stk_data_group_by_window(in, &key, &fn, size, err);
 }
 

@@ -131,7 +131,7 @@ static uint64_t bits_of(stk_dataset *ds, const stk_stream_options *o, int64_t *e
     return bits;
 }
 
-/* Two epochs, with one worker and with many, are the same bits with a cache and without. Takes ds over. */
+/* Three epochs, with one worker and with many, are the same bits with a cache and without. Takes ds over. */
 static void keeps(stk_dataset *ds, const char *expected)
 {
     stk_error err = {.code = STK_OK};
@@ -195,6 +195,105 @@ TEST(not_between_what_is_rounded_together)
     keeps(finish(flip(rescale(resize(images())))), "prefetch batch map cache map map memory");
     keeps(finish(brightness(rescale(mix(resize(images()))))),
           "prefetch batch map map shuffle cache map memory");
+}
+
+/* ---- functions that make datasets, generators ------------------------------------------------------------------- */
+static const stk_field number = {.dtype = STK_I64};
+static const stk_schema numbers = {1, &number, "0"};
+
+static stk_dataset *from_json(const char *json)
+{
+    stk_error err = {.code = STK_OK};
+    stk_dataset *ds = stk_data_pipeline(json, strlen(json), NULL, &err);
+    CHECK_MSG(ds != NULL, "%s", err.message);
+    return ds;
+}
+
+#define BEHIND_RANGE(ops) "[{\"op\": \"range\", \"start\": 1, \"stop\": 7}, " ops "]"
+#define WEAVE(ops)        BEHIND_RANGE("{\"op\": \"interleave\", \"cycle\": 3, \"ops\": [" ops "]}")
+#define UP_TO             "{\"op\": \"range\", \"stop\": {\"element\": 0}}"
+
+/* A list of ops knows by itself. */
+TEST(ops_that_make_datasets)
+{
+    keeps(finish(from_json(WEAVE(UP_TO))), "prefetch batch cache interleave range");
+    keeps(finish(from_json(WEAVE(UP_TO ", {\"op\": \"map\", \"to\": \"$0 * 3\"}"))),
+          "prefetch batch cache interleave range");
+    keeps(finish(mix(from_json(WEAVE("{\"op\": \"repeat\", \"times\": 2}")))),
+          "prefetch batch shuffle interleave range"); /* passes are epochs */
+    keeps(finish(from_json(
+              BEHIND_RANGE("{\"op\": \"window\", \"size\": 2, \"nested\": true},"
+                           "{\"op\": \"flat_map\", \"ops\": [{\"op\": \"batch\", \"size\": 2}]}"))),
+          "prefetch batch cache flat_map window range");
+    keeps(finish(from_json(BEHIND_RANGE(
+              "{\"op\": \"group_by_window\", \"key\": \"$0 % 2\", \"size\": 2,"
+              " \"ops\": [{\"op\": \"batch\", \"size\": 2, \"drop_remainder\": true}]}"))),
+          "prefetch batch cache group_by_window range");
+    /* what is random in them, or may be for an element that was not tried, is not kept */
+    keeps(finish(from_json(WEAVE(UP_TO ", {\"op\": \"shuffle\", \"buffer\": 2}"))),
+          "prefetch batch interleave range");
+    keeps(finish(from_json(WEAVE("{\"op\": \"random\", \"count\": {\"element\": 0}}"))),
+          "prefetch batch interleave range");
+    keeps(finish(from_json(BEHIND_RANGE(
+              "{\"op\": \"map\", \"to\": [\"$0\", \"$0 > 4\"]},"
+              "{\"op\": \"interleave\", \"ops\": [{\"op\": \"range\", \"stop\": 9},"
+              "{\"op\": \"shuffle\", \"buffer\": 4, \"reshuffle\": {\"element\": 1}}]}"))),
+          "prefetch batch interleave cache map range");
+    /* above it the input still counts */
+    keeps(finish(from_json(
+              "[{\"op\": \"random\", \"count\": 5}, {\"op\": \"map\", \"to\": \"$0 % 7\"},"
+              "{\"op\": \"flat_map\", \"ops\": [{\"op\": \"range\", \"stop\": 3}]}]")),
+          "prefetch batch flat_map map random");
+}
+
+static stk_dataset *call_range(void *context, const stk_map_info *info, stk_tensor *const *in,
+                               stk_error *err)
+{
+    (void)context, (void)info;
+    return stk_data_range(0, (int64_t)stk_tensor_at(in[0], 0), 1, err);
+}
+
+static stk_status generator_open(void *context, void **walk, stk_error *err)
+{
+    (void)err;
+    ++*(int64_t *)context;
+    *walk = calloc(1, sizeof(int64_t));
+    return STK_OK;
+}
+static stk_status generator_next(void *context, void *walk, stk_tensor **parts, bool *end,
+                                 stk_error *err)
+{
+    (void)context;
+    int64_t *at = walk, value = 7 * *at;
+    *end = ++*at > 20;
+    return *end ? STK_OK : stk_tensor_from(STK_I64, 0, NULL, &value, &parts[0], err);
+}
+static void generator_close(void *context, void *walk)
+{
+    (void)context;
+    free(walk);
+}
+
+/* Functions in C and generators are believed what they say. */
+TEST(functions_and_generators_that_say_so)
+{
+    static int64_t walks;
+    for (uint32_t flags = 0; flags <= STK_MAP_PURE; flags += STK_MAP_PURE) {
+        stk_flat_fn flat = {.name = "up", .call = call_range, .output = &numbers, .flags = flags};
+        keeps(finish(stk_data_flat_map(stk_data_range(1, 7, 1, NULL), &flat, NULL)),
+              flags ? "prefetch batch cache flat_map range" : "prefetch batch flat_map range");
+        stk_generator g = {.name = "sevens",
+                           .context = &walks,
+                           .output = &numbers,
+                           .open = generator_open,
+                           .next = generator_next,
+                           .close = generator_close,
+                           .cardinality = STK_UNKNOWN,
+                           .flags = flags};
+        keeps(finish(stk_data_generator(&g, NULL)),
+              flags ? "prefetch batch cache generator" : "prefetch batch generator");
+    }
+    CHECK_EQ_I64(walks, 2 * (6 + 6) - 2 * 2); /* with a cache one of three epochs asks it */
 }
 
 TEST(nowhere)

@@ -39,8 +39,8 @@ static stk_dataset *counting(int64_t n, int64_t fail_at)
     static const stk_schema schema = {1, &field, "0"};
     counter *c = calloc(1, sizeof *c);
     *c = (counter){n, fail_at};
-    stk_generator g = {"counting", c,           &schema, count_open,
-                       count_next, count_close, free,    STK_UNKNOWN};
+    stk_generator g = {"counting",  c,    &schema,     count_open, count_next,
+                       count_close, free, STK_UNKNOWN, 0};
     return stk_data_generator(&g, NULL);
 }
 

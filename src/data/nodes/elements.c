@@ -21,8 +21,12 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
     return STK_OK;
 }
 
-const stk_node_kind stk_node_elements = {
-    .name = "elements", .drop = drop, .describe = describe, .get = get};
+const stk_node_kind stk_node_elements = {.name = "elements",
+                                         .drop = drop,
+                                         .describe = describe,
+                                         .get = get,
+                                         .steady = stk_always_steady,
+                                         .passes = true};
 
 stk_dataset *stk_data_elements(stk_hold *h, const stk_schema *schema, stk_error *err)
 {

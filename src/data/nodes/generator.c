@@ -73,8 +73,13 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(walking), open, next, save, restore, close};
 
+static bool steady(const stk_dataset *ds)
+{
+    return (((const source *)ds->config)->g.flags & STK_MAP_PURE) != 0;
+}
+
 const stk_node_kind stk_node_generator = {
-    .name = "generator", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "generator", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 
 stk_dataset *stk_data_generator(const stk_generator *g, stk_error *err)
 {

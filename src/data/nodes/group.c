@@ -211,8 +211,14 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(grouping), open, next, save, restore, close};
 
+static bool steady(const stk_dataset *ds)
+{
+    const group_node *c = ds->config;
+    return stk_fn_is_pure(c->key_of) && (c->fn.flags & STK_MAP_PURE) != 0;
+}
+
 const stk_node_kind stk_node_group = {
-    .name = "group_by_window", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "group_by_window", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 
 stk_dataset *stk_data_group_by_window(stk_dataset *in, const stk_map_fn *key,
                                       const stk_group_fn *fn, int64_t size, stk_error *err)

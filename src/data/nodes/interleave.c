@@ -399,10 +399,15 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(weaving), open, next, save, restore, close};
 
+static bool steady(const stk_dataset *ds)
+{
+    return (((const interleave *)ds->config)->fn.flags & STK_MAP_PURE) != 0;
+}
+
 const stk_node_kind stk_node_interleave = {
-    .name = "interleave", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "interleave", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 const stk_node_kind stk_node_flat_map = {
-    .name = "flat_map", .drop = drop, .describe = describe, .walk = &walk};
+    .name = "flat_map", .drop = drop, .describe = describe, .walk = &walk, .steady = steady};
 
 static stk_dataset *make(const stk_node_kind *kind, stk_dataset *in, const stk_flat_fn *fn,
                          int64_t cycle, int64_t block, int32_t parallel, stk_error *err)
