@@ -164,10 +164,7 @@ static stk_status prepare(job *j, stk_error *err)
     j->goal = cli_choose_goal(args, j->model, &j->data);
     j->how.loss = j->goal.loss;
     j->how.metrics = j->goal.metrics;
-    status = cli_check_labels(j->model, &j->data, j->goal.loss, err);
-    if (status == STK_OK && validation)
-        status = cli_check_labels(j->model, &j->validation, j->goal.loss, err);
-    if (status == STK_OK) status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
+    status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
     if (status == STK_OK && weights)
         status = stk_trainer_load_weights(j->trainer, weights, false, err);
     if (status == STK_OK) status = add_callbacks(j, err);

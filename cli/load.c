@@ -341,29 +341,6 @@ cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli
     return goal;
 }
 
-stk_status cli_check_labels(const stk_model *model, const cli_batches *data, const char *loss,
-                            stk_error *err)
-{
-    stk_spec out = stk_model_output(model, 0);
-    const stk_tensor *y = data->y[0];
-    int64_t classes = out.rank > 0 ? out.shape[out.rank - 1] : -1;
-    bool column = y && y->rank == out.rank && y->shape[y->rank - 1] == 1;
-    if (!y || y->dtype == STK_STRING || classes < 1 || stk_model_output_count(model) != 1 ||
-        (y->rank != out.rank - 1 && !column) ||
-        strcmp(loss, "sparse_categorical_crossentropy") != 0)
-        return STK_OK;
-    for (int64_t i = 0; i < stk_tensor_count(y); i++) {
-        double label = stk_tensor_at(y, i);
-        if (label >= 0 && label < (double)classes) continue;
-        return cli_error(
-            err, STK_ERR_SHAPE,
-            "number %lld of the targets is %g; the model has %lld classes, 0 to %lld: correct "
-            "the data or give the model more outputs",
-            (long long)i, label, (long long)classes, (long long)classes - 1);
-    }
-    return STK_OK;
-}
-
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code)
 {
     int64_t threads = 0;

@@ -45,9 +45,6 @@ typedef struct cli_goal {
     const char *loss, *metrics;
 } cli_goal;
 cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_batches *data);
-/* Numbers of classes that the model does not have would only show as a loss that is no number. Looks at arrays, not at datasets. */
-stk_status cli_check_labels(const stk_model *model, const cli_batches *data, const char *loss,
-                            stk_error *err);
 
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);

@@ -45,8 +45,6 @@ static stk_status load(cli_run *r, bool targets, stk_error *err)
         cli_goal goal = cli_choose_goal(args, r->model, &r->data);
         r->how.loss = goal.loss;
         r->how.metrics = goal.metrics;
-        status = cli_check_labels(r->model, &r->data, goal.loss, err);
-        if (status != STK_OK) return status;
     }
     r->how.deterministic = cli_given(args, "deterministic");
     r->how.optimizer = cli_text(args, "optimizer", "adam");

@@ -3,8 +3,10 @@
 
 #include "base/dtype.h"
 #include "base/tensor.h"
+#include "train/step.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- opening ------------------------------------------------------------------------------------------ */
@@ -92,6 +94,18 @@ static stk_status check_counts(const stk_train_data *data, const stk_batch_optio
     return STK_OK;
 }
 
+/* Data that does not fit the model, as wrong shapes are. */
+stk_status stk_batches_check_labels(const stk_step *step, int32_t ny, stk_tensor *const *y,
+                                    stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (int32_t i = 0; step && i < ny && status == STK_OK; i++) {
+        status = stk_step_check_labels(step, i, y[i], err);
+        if (status == STK_ERR_RANGE) status = stk_fail_in(err, STK_ERR_SHAPE, "y %d", i);
+    }
+    return status;
+}
+
 static stk_status open_arrays(stk_batches *b, const stk_train_data *data, stk_error *err)
 {
     const stk_batch_options *how = &b->how;
@@ -100,6 +114,8 @@ static stk_status open_arrays(stk_batches *b, const stk_train_data *data, stk_er
     for (int32_t i = 0; i < how->nx; i++) STK_TRY(add_input(b, data->x[i], rows, i, err));
     for (int32_t i = 0; how->with_y && i < how->ny; i++)
         STK_TRY(add_array(b, data->y[i], rows, "y", i, err));
+    if (how->with_y)
+        STK_TRY(stk_batches_check_labels(how->step, how->ny, b->arrays + how->nx, err));
     b->n = b->narrays;
     if (how->with_y && (data->weights || how->class_weights)) {
         b->weighted = true;
@@ -228,6 +244,19 @@ static stk_status start_walk(stk_batches *b, stk_error *err)
     return stk_dataset_stream(b->dataset, &options, &b->stream, err);
 }
 
+static stk_status check_element(const stk_batches *b, stk_error *err)
+{
+    if (b->parts[0]->rank < 1)
+        return stk_fail(err, STK_ERR_SHAPE,
+                        "elements of the dataset are no batches; add a batch stage to it");
+    int32_t ny = b->how.with_y ? b->how.ny : 0;
+    char when[48] = "";
+    stk_status status = stk_batches_check_labels(b->how.step, ny, b->parts + b->how.nx, err);
+    if (status == STK_OK) return STK_OK;
+    if (b->epoch > 0) snprintf(when, sizeof when, " in epoch %" PRId64, b->epoch + 1);
+    return stk_fail_in(err, status, "batch %" PRId64 " of the dataset%s", b->at + 1, when);
+}
+
 static stk_status next_element(stk_batches *b, stk_error *err)
 {
     bool end = false;
@@ -240,9 +269,7 @@ static stk_status next_element(stk_batches *b, stk_error *err)
     b->end = end;
     if (end && b->at == 0) return stk_fail(err, STK_ERR_ARGUMENT, "the dataset is empty");
     if (end) return STK_OK;
-    if (b->parts[0]->rank < 1)
-        return stk_fail(err, STK_ERR_SHAPE,
-                        "elements of the dataset are no batches; add a batch stage to it");
+    STK_TRY(check_element(b, err));
     b->rows = b->parts[0]->shape[0];
     return STK_OK;
 }

@@ -26,8 +26,9 @@ typedef struct stk_batch_options {
     bool with_y;   /* false: predict, only x is wanted */
     const double *class_weights;
     int32_t classes;
-    int32_t nx, ny;   /* what the model wants */
-    stk_model *model; /* whose inputs x must fit */
+    int32_t nx, ny;              /* what the model wants */
+    stk_model *model;            /* whose inputs x must fit */
+    const struct stk_step *step; /* whose classes the labels must be; NULL: not looked at */
 } stk_batch_options;
 
 typedef struct stk_batch_slot {
@@ -81,6 +82,10 @@ STK_MUST_USE stk_status stk_batches_open(stk_batches *b, const stk_train_data *d
 STK_MUST_USE stk_status stk_batches_begin(stk_batches *b, int64_t epoch, int64_t done,
                                           stk_error *err);
 STK_MUST_USE stk_status stk_batches_next(stk_batches *b, stk_error *err);
+/* Labels that are no classes of the model are refused: of arrays when they are opened, of datasets batch by batch. y: one per
+ * output. */
+STK_MUST_USE stk_status stk_batches_check_labels(const struct stk_step *step, int32_t ny,
+                                                 stk_tensor *const *y, stk_error *err);
 /* Position inside the epoch, for datasets: bytes freed with stk_free (NULL for arrays, whose position is a number). */
 STK_MUST_USE stk_status stk_batches_save(stk_batches *b, void **bytes, size_t *size,
                                          stk_error *err);

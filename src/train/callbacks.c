@@ -21,6 +21,7 @@ typedef struct watcher {
     double (*rate)(void *context, int64_t epoch, double rate);
     void *rate_context;
     FILE *file;
+    int64_t good_epoch, good_step; /* where the loss was a number; for messages only */
     double state[4];
 } watcher;
 
@@ -255,41 +256,25 @@ stk_status stk_lr_scheduler(double (*rate)(void *context, int64_t epoch, double 
 
 /* ---- no further than the first NaN ------------------------------------------------------------------------------------ */
 
-/* What is wrong with arrays that were given, where something is: a label without a class, an input that is no number. */
-static bool name_culprit(const stk_trainer *t, char *text, size_t size)
-{
-    const stk_batches *b = t->fit ? &t->fit->batches : NULL;
-    stk_error why;
-    for (int32_t i = 0; b && i < b->narrays; i++) {
-        const stk_tensor *a = b->arrays[i];
-        int32_t output = i - b->how.nx;
-        if (output >= 0 && output < b->how.ny &&
-            stk_step_check_labels(t->maker, output, a, &why) != STK_OK) {
-            snprintf(text, size, "%s", why.message);
-            return true;
-        }
-        int64_t count = stk_dtype_is_float(a->dtype) ? stk_tensor_count(a) : 0, at = 0;
-        while (at < count && isfinite(stk_tensor_at(a, at))) at++;
-        if (at == count) continue;
-        snprintf(text, size, "%s %d has a number that is not finite in row %" PRId64 "; correct it",
-                 output < 0 ? "x" : "y", output < 0 ? i : output, at / (count / a->shape[0]));
-        return true;
-    }
-    return false;
-}
-
 static stk_status nan_check(stk_callback *self, stk_trainer *t, const stk_progress *p,
                             stk_error *err)
 {
-    (void)self;
+    watcher *w = of(self);
     double loss = stk_logs_get(&p->logs, "loss");
-    if (isfinite(loss) || p->step == 0) return STK_OK;
-    char culprit[512];
-    bool known = name_culprit(t, culprit, sizeof culprit);
+    if (w->good_epoch != p->epoch) w->good_step = p->first_step;
+    w->good_epoch = p->epoch;
+    if (isfinite(loss) || p->step == 0) {
+        w->good_step = p->step;
+        return STK_OK;
+    }
+    char culprit[256], until[64] = "";
+    bool known = stk_culprit_find(t, w->good_step, p->step, culprit, sizeof culprit);
+    if (w->good_step > 0 && w->good_step < p->step)
+        snprintf(until, sizeof until, ", after step %" PRId64 " it was not", w->good_step);
     return stk_fail(
         err, STK_ERR_RANGE,
-        "the loss is %s after step %" PRId64 " of epoch %" PRId64 "; training ends here (%s)",
-        isnan(loss) ? "NaN" : "infinite", p->step, p->epoch + 1,
+        "the loss is %s after step %" PRId64 " of epoch %" PRId64 "%s; training ends here (%s)",
+        isnan(loss) ? "NaN" : "infinite", p->step, p->epoch + 1, until,
         known ? culprit : "try a smaller learning rate, or look for such values in the data");
 }
 
@@ -297,6 +282,7 @@ stk_status stk_terminate_on_nan(stk_callback **out, stk_error *err)
 {
     watcher *w = NULL;
     STK_TRY(make("terminate_on_nan", NULL, NULL, &w, err));
+    w->good_epoch = -1;
     w->base.progress = nan_check;
     w->base.epoch_end = nan_check;
     *out = &w->base;

@@ -165,7 +165,8 @@ static stk_status finish_epoch(stk_fit *f, stk_progress *p, stk_error *err)
     int64_t every = f->o->validation_every > 1 ? f->o->validation_every : 1;
     if (f->validates && (f->epoch + 1) % every == 0) {
         stk_books_enter(&t->books, STK_SPAN_VALIDATE);
-        STK_TRY(stk_trainer_run_evaluation(t, &f->validation, t->values + n, err));
+        stk_status status = stk_trainer_run_evaluation(t, &f->validation, t->values + n, err);
+        if (status != STK_OK) return stk_fail_in(err, status, "validation data");
         stk_books_enter(&t->books, STK_SPAN_COUNT);
         n *= 2;
     }

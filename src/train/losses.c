@@ -418,20 +418,50 @@ stk_val stk_g_loss(stk_graph *g, const stk_loss *loss, stk_val y_true, stk_val y
 
 /* ---- labels, on the host ------------------------------------------------------------------------------------------------- */
 
+static bool is_class(const stk_loss *loss, int64_t classes, double label)
+{
+    bool ignored = loss->ignore_class != INT64_MIN && label == (double)loss->ignore_class;
+    return (label >= 0 && label < (double)classes && label == floor(label)) || ignored;
+}
+
+/* The usual dtypes of labels, one behind the other: each batch of a dataset comes by here. */
+#define ALL(type, is_good)                                                                         \
+    do {                                                                                           \
+        bool good = true;                                                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            type label = ((const type *)labels->data)[i];                                          \
+            good &= (is_good);                                                                     \
+        }                                                                                          \
+        return good;                                                                               \
+    } while (0)
+#define IS_INSIDE (label == ignored || (uint64_t)(int64_t)label < (uint64_t)classes)
+
+static bool are_plain_classes(const stk_loss *loss, int64_t classes, const stk_tensor *labels)
+{
+    int64_t ignored = loss->ignore_class == INT64_MIN ? 0 : loss->ignore_class; /* 0 is a class */
+    int64_t count = stk_tensor_count(labels);
+    switch (classes > 0 && stk_tensor_is_dense(labels) ? labels->dtype : STK_STRING) {
+    case STK_I32: ALL(int32_t, IS_INSIDE);
+    case STK_I64: ALL(int64_t, IS_INSIDE);
+    case STK_U8: ALL(uint8_t, IS_INSIDE);
+    case STK_F32: ALL(float, is_class(loss, classes, (double)label));
+    default: return false;
+    }
+}
+
 stk_status stk_loss_check_labels(const stk_loss *loss, int64_t classes, const stk_tensor *labels,
                                  stk_error *err)
 {
     if (!loss || !labels)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_loss_check_labels: loss and labels must be given");
-    if (!is_sparse(loss)) return STK_OK;
+    if (!is_sparse(loss) || are_plain_classes(loss, classes, labels)) return STK_OK;
     for (int64_t i = 0; i < stk_tensor_count(labels); i++) {
         double label = stk_tensor_at(labels, i);
-        bool ignored = loss->ignore_class != INT64_MIN && label == (double)loss->ignore_class;
-        if ((label >= 0 && label < (double)classes && label == floor(label)) || ignored) continue;
+        if (is_class(loss, classes, label)) continue;
         return stk_fail(
             err, STK_ERR_RANGE,
-            "loss %s: label %lld is %g, but the model has %lld outputs, for classes 0 to "
+            "loss %s: label %lld is %.12g, but the model has %lld outputs, for classes 0 to "
             "%lld; give the last layer more units, or correct the labels",
             kinds[loss->kind].name, (long long)i, label, (long long)classes,
             (long long)classes - 1);

@@ -473,8 +473,11 @@ stk_status stk_step_check_labels(const stk_step *s, int32_t output, const stk_te
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_step_check_labels: there is no output %d, or no labels", output);
     stk_spec spec = stk_model_output(s->model, output);
-    if (!s->has_loss[output] || spec.rank < 1 || spec.shape[spec.rank - 1] < 1) return STK_OK;
-    return stk_loss_check_labels(&s->losses[output], spec.shape[spec.rank - 1], labels, err);
+    int64_t classes = spec.rank > 0 ? spec.shape[spec.rank - 1] : 0;
+    bool column = labels->rank == spec.rank && spec.rank > 0 && labels->shape[spec.rank - 1] == 1;
+    if (!s->has_loss[output] || classes < 1 || (labels->rank != spec.rank - 1 && !column))
+        return STK_OK;
+    return stk_loss_check_labels(&s->losses[output], classes, labels, err);
 }
 
 int32_t stk_step_result_count(const stk_step *s) { return s ? s->nresults : 0; }

@@ -69,8 +69,8 @@ STK_MUST_USE stk_status stk_step_init(const stk_step *s, stk_store *store, stk_e
 /* After the last epoch: moving averages become the weights (use_ema); else nothing. */
 STK_MUST_USE stk_status stk_step_finish(const stk_step *s, stk_store *store, stk_error *err);
 
-/* Are these labels of an output classes of the model? A program cannot say so, its loss becomes NaN; this names the place. For
- * arrays before training, or for the last batch once a loss is NaN. */
+/* Are these labels of an output classes of the model? A program cannot say so, its loss becomes NaN; this names the place. Of
+ * shapes that do not fit the model's, which the program refuses, nothing is said. */
 STK_MUST_USE stk_status stk_step_check_labels(const stk_step *s, int32_t output,
                                               const stk_tensor *labels, stk_error *err);
 

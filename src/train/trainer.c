@@ -251,7 +251,8 @@ stk_batch_options stk_trainer_batches(stk_trainer *t, stk_step_mode mode, int64_
                                .with_y = mode != STK_STEP_PREDICT,
                                .nx = t->nx,
                                .ny = t->ny,
-                               .model = t->model};
+                               .model = t->model,
+                               .step = t->maker};
 }
 
 stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *b,
@@ -393,6 +394,7 @@ stk_status stk_trainer_train_on_batch(stk_trainer *t, const stk_train_data *data
     memcpy(b.parts + t->nx, data->y, (size_t)t->ny * sizeof *b.parts);
     b.parts[t->nx + t->ny] = data->weights;
     stk_program *p = NULL;
+    STK_TRY(stk_batches_check_labels(t->maker, t->ny, data->y, err));
     if (logs) STK_TRY(stk_step_reset(t->maker, t->store, err));
     STK_TRY(stk_trainer_prepare(t, STK_STEP_TRAIN, &b, &p, err));
     stk_program_set_step(p, t->step);

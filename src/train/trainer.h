@@ -85,6 +85,10 @@ STK_MUST_USE stk_status stk_trainer_get_weights(stk_trainer *t, stk_named_list *
 STK_MUST_USE stk_status stk_trainer_put_weights(stk_trainer *t, const stk_named_list *list,
                                                 stk_error *err);
 
+/* culprit.c: what in the data of the running fit can have made the loss NaN or infinite: the first number that is neither in
+ * batches after `from` up to `to` of this epoch. Datasets are walked once more for it. */
+bool stk_culprit_find(stk_trainer *t, int64_t from, int64_t to, char *text, size_t size);
+
 /* ---- a running fit -------------------------------------------------------------------------------------------- */
 typedef struct stk_fit {
     stk_trainer *t;

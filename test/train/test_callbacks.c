@@ -2,6 +2,8 @@
 #include "train/problem.h"
 #include "temporary.h"
 
+#include <unistd.h>
+
 /* A callback in front of the others that says how the training goes: it writes `value` over the loss. */
 typedef struct script {
     stk_callback base;
@@ -160,6 +162,142 @@ TEST(nan_names_what_is_wrong_with_the_data)
     check_nan_ends(&p, &s, (double[]){NAN}, 1,
                    "(x 0 has a number that is not finite in row 7; correct it)");
     close_problem(&p);
+}
+
+/* ---- NaN in a dataset: its batches are gone when it is seen, and are made once more ------------------------------- */
+
+static stk_dataset *shuffled_batches(const problem *p)
+{
+    stk_error err;
+    stk_dataset *ds = stk_data_slices(2, (stk_tensor *[]){p->x, p->y}, NULL, NULL, &err);
+    return stk_data_batch(stk_data_shuffle(ds, STK_SHUFFLE_ALL, 5, true, &err), 8, false, &err);
+}
+
+/* Where the first NaN of x is in the first epoch. */
+static void find_nan(stk_dataset *ds, int64_t *batch, int64_t *row)
+{
+    stk_error err;
+    stk_stream *s = NULL;
+    stk_tensor *parts[2];
+    *batch = *row = -1;
+    if (!CHECK_OK(stk_dataset_stream(ds, NULL, &s, &err))) return;
+    bool end = false;
+    for (int64_t at = 1; CHECK_OK(stk_stream_next(s, parts, &end, &err)) && !end; at++) {
+        for (int64_t i = 0; *batch < 0 && i < stk_tensor_count(parts[0]); i++)
+            if (isnan(stk_tensor_at(parts[0], i))) *batch = at, *row = i / parts[0]->shape[1];
+        for (int k = 0; k < 2; k++) stk_tensor_release(parts[k]);
+    }
+    stk_stream_release(s);
+}
+
+static stk_status nap(stk_callback *self, stk_trainer *t, const stk_progress *p, stk_error *err)
+{
+    (void)self, (void)t, (void)p, (void)err;
+    usleep(60000); /* so that progress is told before the epoch ends */
+    return STK_OK;
+}
+
+static stk_error fit_until_nan(problem *p, stk_dataset *ds, stk_callback *first)
+{
+    stk_error err = {.code = STK_OK};
+    stk_callback *callbacks[2] = {NULL, first};
+    stk_fit_options fit = stk_fit_defaults();
+    CHECK_OK(stk_terminate_on_nan(&callbacks[0], &err));
+    fit.callbacks = callbacks;
+    fit.ncallbacks = first ? 2 : 1;
+    CHECK_FAILS(stk_trainer_fit(p->trainer, &(stk_train_data){.dataset = ds}, &fit, NULL, &err),
+                STK_ERR_RANGE, "the loss is NaN after step ");
+    stk_callback_release(callbacks[0]);
+    return err;
+}
+
+TEST(nan_in_a_dataset_is_found_again)
+{
+    problem p;
+    int64_t batch, row;
+    char says[128];
+    REQUIRE(open_problem(&p, 40));
+    for (int64_t i = 0; i < 40; i += 39) ((float *)p.x->data)[i * 8 + 3] = NAN;
+    stk_dataset *ds = shuffled_batches(&p);
+    find_nan(ds, &batch, &row);
+    snprintf(says, sizeof says,
+             "(x 0 of batch %d has a number that is not finite in row %d; correct it)", (int)batch,
+             (int)row);
+    stk_error err = fit_until_nan(&p, ds, NULL);
+    CHECK_CONTAINS(err.message, says);
+    stk_dataset_release(ds);
+    close_problem(&p);
+}
+
+/* The message says between which steps it happened. */
+TEST(nan_was_not_there_before)
+{
+    problem p;
+    stk_error err;
+    REQUIRE(open_problem(&p, 64));
+    ((float *)p.x->data)[60 * 8] = NAN; /* in the last batch of eight */
+    stk_dataset *ds = stk_data_slices(2, (stk_tensor *[]){p.x, p.y}, NULL, NULL, &err);
+    ds = stk_data_batch(ds, 8, false, &err);
+    stk_callback slow = {.name = "slow", .batch_end = nap};
+    err = fit_until_nan(&p, ds, &slow);
+    CHECK_CONTAINS(err.message, "after step 8 of epoch 1, after step ");
+    CHECK_CONTAINS(err.message, " it was not; training ends here (x 0 of batch 8 has a number that "
+                                "is not finite in row 4; correct it)");
+    stk_dataset_release(ds);
+    close_problem(&p);
+}
+
+/* Rows of the problem, batches of 8; every walk is counted. */
+static problem *generated;
+static int walks;
+static stk_status walk_open(void *context, void **walk, stk_error *err)
+{
+    static int64_t at;
+    (void)context, (void)err;
+    walks++;
+    at = 0;
+    *walk = &at;
+    return STK_OK;
+}
+static stk_status walk_next(void *context, void *walk, stk_tensor **parts, bool *end,
+                            stk_error *err)
+{
+    (void)context;
+    int64_t *at = walk, first[] = {*at, 0};
+    *end = *at >= generated->x->shape[0];
+    if (*end) return STK_OK;
+    *at += 8;
+    stk_status status = stk_tensor_slice(generated->x, first, (int64_t[]){8, 8}, &parts[0], err);
+    if (status == STK_OK)
+        status = stk_tensor_slice(generated->y, first, (int64_t[]){8}, &parts[1], err);
+    return status;
+}
+
+/* A generator is walked again only when it says that this gives the same. */
+TEST(nan_of_a_generator)
+{
+    problem p;
+    static const stk_field fields[] = {{.dtype = STK_F32, .rank = 2, .shape = {8, 8}},
+                                       {.dtype = STK_I32, .rank = 1, .shape = {8}}};
+    static const stk_schema schema = {2, fields, "(0,1)"};
+    for (uint32_t flags = 0; flags <= STK_MAP_PURE; flags += STK_MAP_PURE) {
+        REQUIRE(open_problem(&p, 40));
+        generated = &p;
+        walks = 0;
+        ((float *)p.x->data)[17 * 8] = NAN;
+        stk_generator g = {.name = "rows",
+                           .output = &schema,
+                           .open = walk_open,
+                           .next = walk_next,
+                           .cardinality = STK_UNKNOWN,
+                           .flags = flags};
+        stk_dataset *ds = stk_data_generator(&g, NULL);
+        stk_error err = fit_until_nan(&p, ds, NULL);
+        CHECK_CONTAINS(err.message, flags ? "(x 0 of batch 3 " : "(try a smaller learning rate");
+        CHECK_EQ_I64(walks, flags ? 2 : 1);
+        stk_dataset_release(ds);
+        close_problem(&p);
+    }
 }
 
 static void read_text(const char *path, char *text, size_t size)

@@ -149,6 +149,19 @@ TEST(labels_that_are_no_classes)
     CHECK_OK(stk_tensor_set(t, 0, -1, &err));
     CHECK_FAILS(stk_loss_check_labels(&loss, 10, t, &err), STK_ERR_RANGE, "label 0 is -1");
     stk_tensor_release(t);
+    /* All dtypes, dense or not. */
+    static const stk_dtype dtypes[] = {STK_I64, STK_U8, STK_F32, STK_I16};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        stk_tensor *all = NULL, *column = NULL;
+        CHECK_OK(stk_tensor_new(dtypes[i], 2, (int64_t[]){40, 2}, &all, &err));
+        CHECK_OK(stk_tensor_slice(all, (int64_t[]){0, 1}, (int64_t[]){40, 1}, &column, &err));
+        CHECK_OK(stk_tensor_set(all, 2 * 37 + 1, 12, &err)); /* row 37 of the column */
+        CHECK_OK(stk_loss_check_labels(&loss, 13, all, &err));
+        CHECK_FAILS(stk_loss_check_labels(&loss, 12, all, &err), STK_ERR_RANGE, "label 75 is 12,");
+        CHECK_FAILS(stk_loss_check_labels(&loss, 12, column, &err), STK_ERR_RANGE, "label 37 is");
+        stk_tensor_release(column);
+        stk_tensor_release(all);
+    }
     /* Inside of a program the row's loss is NaN, which is seen. */
     stk_graph *g = NULL;
     loss.ignore_class = INT64_MIN;

@@ -83,6 +83,47 @@ TEST(arrays_datasets_and_single_batches_agree)
     close_problem(&a), close_problem(&b), close_problem(&c);
 }
 
+/* Refused with their place before a step is made of them, wherever they come from. */
+TEST(labels_must_be_classes)
+{
+    problem p, good;
+    stk_error err;
+    REQUIRE(open_problem(&p, 40) && open_problem(&good, 40));
+    ((int32_t *)p.y->data)[25] = 9;
+    static const char label[] =
+        "y 0: loss sparse_categorical_crossentropy: label 25 is 9, but the model has 4 outputs, "
+        "for "
+        "classes 0 to 3; give the last layer more units, or correct the labels";
+    const stk_logs *logs = NULL;
+    CHECK_FAILS(stk_trainer_fit(p.trainer, &p.data, NULL, NULL, &err), STK_ERR_SHAPE, label);
+    CHECK_FAILS(stk_trainer_evaluate(p.trainer, &p.data, 0, 0, &logs, &err), STK_ERR_SHAPE, label);
+    CHECK_FAILS(stk_trainer_train_on_batch(p.trainer, &p.data, NULL, &err), STK_ERR_SHAPE, label);
+    CHECK_EQ_I64(stk_trainer_step(p.trainer), 0);
+
+    stk_dataset *ds = stk_data_slices(2, (stk_tensor *[]){p.x, p.y}, NULL, NULL, &err);
+    ds = stk_data_batch(ds, 10, false, &err);
+    stk_train_data data = {.dataset = ds};
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = 7;
+    fit.initial_epoch = 5;
+    CHECK_FAILS(
+        stk_trainer_fit(p.trainer, &data, NULL, NULL, &err), STK_ERR_SHAPE,
+        "batch 3 of the dataset: y 0: loss sparse_categorical_crossentropy: label 5 is 9, ");
+    CHECK_EQ_I64(stk_trainer_step(p.trainer), 2);
+    CHECK_FAILS(stk_trainer_fit(p.trainer, &data, &fit, NULL, &err), STK_ERR_SHAPE,
+                "batch 3 of the dataset in epoch 6: y 0: ");
+    CHECK_FAILS(stk_trainer_evaluate(p.trainer, &data, 0, 0, &logs, &err), STK_ERR_SHAPE,
+                "batch 3 of the dataset: y 0: ");
+    fit.validation = &data;
+    CHECK_FAILS(stk_trainer_fit(good.trainer, &good.data, &fit, NULL, &err), STK_ERR_SHAPE,
+                "validation data: batch 3 of the dataset: y 0: ");
+    stk_tensor *y = NULL; /* nobody looks at labels to predict */
+    CHECK_OK(stk_trainer_predict(p.trainer, &data, 0, &y, &err));
+    stk_tensor_release(y);
+    stk_dataset_release(ds);
+    close_problem(&p), close_problem(&good);
+}
+
 TEST(more_steps_than_data_walk_it_again)
 {
     problem p;
