@@ -72,7 +72,7 @@ const cli_command cli_data = {
         "                        how many numbers are NaN or infinite\n"
         "verify FILE...          checksums and contents; exit code 4 when something is damaged\n"
         "repair FILE OUT         a new file with the good records of a TFRecord file\n"
-        "convert FROM TO         folder of pictures, .csv, .npz or TFRecord to TFRecord (in "
+        "convert FROM TO         folder of pictures, .csv, .npz or TFRecord to .tfrecord (in "
         "shards);\n"
         "                        TFRecord to .csv or .npz. An interrupted conversion goes on where "
         "it\n"

@@ -33,15 +33,25 @@ static stk_status fail(stk_error *err, stk_status code, const char *path, const 
     return code;
 }
 
+static const char *const record_endings[] = {".tfrecord", ".tfrecords", ".tfrec"};
+enum { RECORD_ENDINGS = 3 };
+
+/* That part of the path, "" when it has none of them. */
+static const char *record_ending(const char *path)
+{
+    for (int i = 0; i < RECORD_ENDINGS; i++)
+        if (data_ends(path, record_endings[i]))
+            return path + strlen(path) - strlen(record_endings[i]);
+    return path + strlen(path);
+}
+
 static void shard_path(const convert *c, int64_t k, char *out, size_t size)
 {
-    size_t stem = strlen(c->to);
-    const char *end = "";
-    if (data_ends(c->to, ".tfrecord")) end = ".tfrecord", stem -= 9;
+    const char *end = record_ending(c->to);
     if (c->shards == 1)
         snprintf(out, size, "%s", c->to);
     else
-        snprintf(out, size, "%.*s-%05lld-of-%05lld%s", (int)stem, c->to, (long long)k,
+        snprintf(out, size, "%.*s-%05lld-of-%05lld%s", (int)(end - c->to), c->to, (long long)k,
                  (long long)c->shards, end);
 }
 
@@ -52,7 +62,7 @@ static void sweep(const convert *c)
     const char *slash = strrchr(c->to, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - c->to) : 1, slash ? c->to : ".");
     const char *base = slash ? slash + 1 : c->to;
-    size_t stem = strlen(base) - (data_ends(base, ".tfrecord") ? 9 : 0);
+    size_t stem = (size_t)(record_ending(base) - base);
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));) {
         if (strncmp(e->d_name, base, stem) != 0 || !data_ends(e->d_name, ".tmp")) continue;
@@ -195,11 +205,33 @@ static int to_records(const cli_args *args, const char *from, const char *to)
     return code;
 }
 
+static const char *ending(int index, const void *context)
+{
+    static const char *const endings[] = {".csv", ".npz"};
+    (void)context;
+    return index < RECORD_ENDINGS       ? record_endings[index]
+           : index < RECORD_ENDINGS + 2 ? endings[index - RECORD_ENDINGS]
+                                        : NULL;
+}
+
+/* What is to be written is known by its name alone. */
+static int unknown_ending(const cli_args *args, const char *to)
+{
+    const char *slash = strrchr(to, '/'), *dot = strrchr(slash ? slash : to, '.');
+    const char *near = dot ? cli_near(dot, ending, NULL) : NULL;
+    return cli_usage(
+        args,
+        "%s: what is written is told by the ending of the name: .tfrecord (also .tfrecords "
+        "and .tfrec), .csv or .npz%s%s%s",
+        to, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 int data_convert(const cli_args *args)
 {
     const char *from = args->rest[1], *to = args->rest[2];
     bool out = data_ends(to, ".npz") || data_ends(to, ".csv");
     bool records = !data_is_array(from) && !data_is_folder(from);
+    if (!out && !record_ending(to)[0]) return unknown_ending(args, to);
     if (cli_same_file(from, to))
         return cli_usage(args, "%s would be written over itself; give another name", from);
     if (out && !records)

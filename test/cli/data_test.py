@@ -88,11 +88,20 @@ class DataCommand(unittest.TestCase):
         for words, message in ((("head", table), "head shows records of TFRecord files; `stoker data stats "),
                                (("repair", table, self.path / "r"), "repair takes TFRecord files; "),
                                (("convert", table, self.path / "u.npz"), "only those become .npz or .csv"),
+                               (("convert", table, self.path / "u.foo"), "u.foo: what is written is told by the ending of the "
+                                "name: .tfrecord (also .tfrecords and .tfrec), .csv or .npz\n"),
+                               (("convert", table, self.path / "u.tfrecrd"), ".csv or .npz; did you mean .tfrecord?\n"),
+                               (("convert", table, self.path / "u.npy"), ".csv or .npz; did you mean .npz?\n"),
+                               (("convert", table, self.path / "v1.csv" / "u"), ".csv or .npz\n"),
                                (("convert", table, table), "would be written over itself")):
             code, out, err = run(*words)
             self.assertEqual((code, out), (2, ""))
             self.assertIn(message, err)
         self.assertEqual(table.read_text(), "a,b\n1,2\n")
+        self.assertEqual(sorted(f.name for f in self.path.iterdir()), ["notes", "t.csv"])
+        for ending in (".tfrecords", ".TFREC"):
+            self.assertEqual(run("convert", table, self.path / ("v" + ending), "--shards", 2)[0], 0)
+            self.assertTrue((self.path / ("v-00001-of-00002" + ending)).exists())
         code, out, err = run("inspect", text)
         self.assertEqual((code, out), (4, ""))
         self.assertIn("is no TFRecord file", err)
