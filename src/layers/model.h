@@ -94,6 +94,8 @@ bool stk_model_may_connect(stk_model *m);
 stk_status stk_model_append(stk_model *m, stk_layer layer, stk_error *err); /* sequential */
 stk_status stk_model_add_output(stk_model *m, stk_sym y, stk_error *err);
 stk_status stk_model_order(stk_model *m, stk_error *err); /* order.c */
+/* OK when it is built, else what is missing: of those who need that. */
+stk_status stk_model_check_built(const stk_model *m, stk_error *err);
 bool stk_weight_trainable(const stk_model *m, const stk_mweight *w);
 /* "(None, 28, 28)" */
 char *stk_sym_text(const stk_msym *s, char *text, size_t size);

@@ -72,6 +72,33 @@ static stk_status put_input_first(stk_model *m, const stk_spec *spec, stk_error 
     return STK_OK;
 }
 
+static stk_status no_layers(const stk_model *m, stk_error *err)
+{
+    return stk_fail(
+        err, STK_ERR_STATE,
+        "model '%s' has no layers; add some, as stk_model_add(m, \"Dense(10)\") does it "
+        "or as entries of \"layers\" in its JSON",
+        stk_model_name(m));
+}
+
+static stk_status no_shape(const stk_model *m, stk_error *err)
+{
+    return stk_fail(err, STK_ERR_STATE,
+                    "model '%s' is not built: the shape of what it is fed with is not known; begin "
+                    "it with an Input layer, or give the shape to stk_model_build",
+                    stk_model_name(m));
+}
+
+stk_status stk_model_check_built(const stk_model *m, stk_error *err)
+{
+    STK_TRY(stk_model_status(m, err));
+    if (m->built) return STK_OK;
+    if (!m->nlayers) return no_layers(m, err);
+    if (m->kind == STK_MODEL_SEQUENTIAL && !m->ninputs) return no_shape(m, err);
+    return stk_fail(err, STK_ERR_STATE, "model '%s' is not built; call stk_model_build first",
+                    stk_model_name(m));
+}
+
 stk_status stk_model_build(stk_model *m, int32_t n, const stk_spec *inputs, stk_error *err)
 {
     STK_TRY(stk_model_status(m, err));
@@ -80,22 +107,22 @@ stk_status stk_model_build(stk_model *m, int32_t n, const stk_spec *inputs, stk_
         &m->error; /* a model that could not be built stays unusable, with its reason */
     stk_status status = STK_OK;
     if (!m->nlayers) {
-        status =
-            stk_fail(keep, STK_ERR_STATE, "model '%s' has no layers; add some", stk_model_name(m));
+        status = no_layers(m, keep);
     } else if (m->kind == STK_MODEL_SEQUENTIAL && !m->ninputs) {
         if (n != 1 || !inputs) /* not a mistake of the model: it may be built later */
-            return stk_fail(err, STK_ERR_STATE,
-                            "model '%s' has no Input, so the shape it is fed with must be given to "
-                            "stk_model_build",
-                            stk_model_name(m));
+            return no_shape(m, err);
         status = put_input_first(m, inputs, keep);
     }
     if (status == STK_OK && !m->noutputs)
-        status =
-            stk_fail(keep, STK_ERR_STATE, "model '%s' has no outputs; name them with stk_m_output",
-                     stk_model_name(m));
+        status = stk_fail(keep, STK_ERR_STATE,
+                          "model '%s' has no outputs; name them with stk_m_output, or as "
+                          "\"output_layers\" in its JSON",
+                          stk_model_name(m));
     if (status == STK_OK && !m->ninputs)
-        status = stk_fail(keep, STK_ERR_STATE, "model '%s' has no inputs", stk_model_name(m));
+        status = stk_fail(keep, STK_ERR_STATE,
+                          "model '%s' has no inputs; make them with stk_m_input, or name them as "
+                          "\"input_layers\" in its JSON",
+                          stk_model_name(m));
     if (status == STK_OK) status = stk_model_order(m, keep);
     if (status != STK_OK) return stk_model_status(m, err);
     m->built = true;

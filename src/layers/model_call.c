@@ -448,9 +448,9 @@ void stk_c_model(stk_layer_call *c, const stk_model *inner)
 static bool check_call(const stk_model *m, stk_graph *g, const stk_val *x)
 {
     if (!stk_graph_ok(g)) return false;
-    if (!m || !m->built) {
-        stk_g_fail(g, STK_ERR_STATE, "model '%s' is not built; call stk_model_build first",
-                   stk_model_name(m));
+    stk_error why;
+    if (stk_model_check_built(m, &why) != STK_OK) {
+        stk_g_fail(g, why.code, "%s", why.message);
         return false;
     }
     for (int64_t i = 0; i < m->ninputs; i++) {

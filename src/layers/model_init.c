@@ -17,10 +17,7 @@ static stk_status init_weight(const stk_weight *w, stk_rng rng, stk_store *store
 
 static stk_status check_built(const stk_model *m, const stk_store *store, stk_error *err)
 {
-    STK_TRY(stk_model_status(m, err));
-    if (!m->built)
-        return stk_fail(err, STK_ERR_STATE, "model '%s' is not built; call stk_model_build first",
-                        stk_model_name(m));
+    STK_TRY(stk_model_check_built(m, err));
     if (!store)
         return stk_fail(err, STK_ERR_ARGUMENT, "the store is NULL; make one with stk_store_new");
     return STK_OK;

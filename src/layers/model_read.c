@@ -67,7 +67,9 @@ static const stk_json *layers_of(source *s, const stk_json *config)
 {
     const stk_json *layers = stk_json_get(config, "layers");
     if (layers && layers->kind == STK_JSON_ARRAY && layers->count < INT32_MAX) return layers;
-    stk_fail(s->err, STK_ERR_FORMAT, "model '%.64s': its config has no list of layers",
+    stk_fail(s->err, STK_ERR_FORMAT,
+             "model '%.64s': its config has no list of layers, \"layers\": [...], as Keras' "
+             "model.to_json() writes it",
              stk_model_name(s->model));
     return NULL;
 }
@@ -324,6 +326,7 @@ static stk_status read_functional(source *s, const stk_json *config)
     const stk_json *layers = layers_of(s, config);
     if (!layers) return s->err->code;
     m->kind = STK_MODEL_FUNCTIONAL;
+    if (!layers->count) return stk_model_build(m, 0, NULL, s->err); /* which says so */
     for (int64_t i = 0; i < layers->count; i++) {
         stk_layer number = 0;
         STK_TRY(read_one(s, &layers->items[i], &number));

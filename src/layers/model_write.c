@@ -277,9 +277,7 @@ stk_status stk_model_to_json(const stk_model *m, int32_t indent, char **out, stk
     if (!out) return stk_fail(err, STK_ERR_ARGUMENT, "stk_model_to_json: out must not be NULL");
     *out = NULL;
     STK_TRY(stk_model_status(m, err));
-    if (!m->built && m->kind == STK_MODEL_FUNCTIONAL)
-        return stk_fail(err, STK_ERR_STATE, "model '%s' is not built; call stk_model_build first",
-                        stk_model_name(m));
+    if (m->kind == STK_MODEL_FUNCTIONAL) STK_TRY(stk_model_check_built(m, err));
     stk_json_writer w = {.indent = indent, .allow_nonfinite = true};
     size_t size = 0;
     put_model_open(&w, m, stk_model_name(m));

@@ -2,6 +2,7 @@
  * that of Keras' train_step and test_step. */
 #include "train/step.h"
 
+#include "layers/model.h"
 #include "train/metrics.h"
 
 #include <math.h>
@@ -211,11 +212,7 @@ stk_status stk_step_new(const stk_step_config *config, stk_step **out, stk_error
     if (!config || !out || !config->model)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_step_new: config, its model and out must be given");
-    if (!stk_model_is_built(config->model))
-        return stk_fail(
-            err, STK_ERR_STATE,
-            "the model '%s' is not built yet; give it an Input, or call stk_model_build",
-            stk_model_name(config->model));
+    STK_TRY(stk_model_check_built(config->model, err));
     stk_step *s = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "stk_step_new", sizeof *s);
     stk_status status = fill(s, config, err);

@@ -146,11 +146,6 @@ stk_status stk_trainer_new(stk_model *model, const stk_trainer_options *options,
 {
     if (!model || !out)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_trainer_new: model and out must be given");
-    STK_TRY(stk_model_status(model, err));
-    if (!stk_model_is_built(model))
-        return stk_fail(
-            err, STK_ERR_STATE,
-            "the model is not built: its input shape is not known; call stk_model_build");
     stk_trainer_options o = options ? *options : stk_trainer_defaults();
     stk_trainer *t = stk_calloc(1, sizeof *t);
     if (!t) return stk_fail_memory(err, "stk_trainer_new", sizeof *t);

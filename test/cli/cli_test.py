@@ -333,6 +333,15 @@ class Mistakes(Command):
         self.fails_like(5, r"^stoker train: validation data: y 0: loss .*: label 2 is 2, ", "train", "m.json", "d.npz", "--val",
                         "more.npz", "--quiet")
 
+    def test_a_model_without_layers(self):
+        empty = {"class_name": "Sequential", "config": {"name": "s", "layers": []}}
+        self.write("e.json", json.dumps(empty))
+        self.fails(1, "stoker train: model 's' has no layers; add some, as stk_model_add(m, \"Dense(10)\") does it or as entries "
+                   "of \"layers\" in its JSON\n", "train", "e.json", "d.npz")
+        empty["config"]["layers"].append({"class_name": "Dense", "config": {"units": 2}})
+        self.write("e.json", json.dumps(empty))
+        self.fails_like(1, "^stoker train: model 's' is not built: .* begin it with an Input layer, ", "train", "e.json", "d.npz")
+
     def test_swapped_arguments(self):
         self.fails_like(4, r"^stoker train: d\.npz: json: line 1, .*; a model is JSON, as `stoker init` or Keras writes it, "
                         r"and stands before the data\n$", "train", "d.npz", "m.json")

@@ -203,7 +203,8 @@ TEST(a_model_without_input_is_built_for_what_it_is_fed)
     stk_model *m = new_model(NULL);
     stk_model_add(m, "Dense(5)");
     stk_model_add(m, "Dense(2)");
-    CHECK_FAILS(stk_model_build(m, 0, NULL, &err), STK_ERR_STATE, "no Input");
+    CHECK_FAILS(stk_model_build(m, 0, NULL, &err), STK_ERR_STATE,
+                "an Input layer, or give the shape");
     stk_spec spec = {.dtype = STK_F32, .rank = 2, .shape = {32, 7}};
     CHECK_OK(stk_model_build(m, 1, &spec, &err));
     CHECK_STR(stk_model_layer_name(m, 0), "input_layer");
@@ -262,6 +263,40 @@ TEST(shapes_that_do_not_fit_name_the_layer)
     stk_graph_release(g);
     stk_model_add(m, "Dense(3)");
     CHECK_FAILS(stk_model_status(m, &err), STK_ERR_STATE, "built already");
+    stk_model_release(m);
+}
+
+/* What cannot be used says what it lacks, whoever asks. */
+TEST(models_that_lack_something)
+{
+    static const struct {
+        const char *layer, *says;
+    } cases[] = {
+        {NULL, "model 'm' has no layers; add some, as stk_model_add(m, \"Dense(10)\")"},
+        {"Dense(3)", "begin it with an Input layer, or give the shape to stk_model_build"}};
+    for (int i = 0; i < 2; i++) {
+        stk_error err = {0};
+        stk_model *m = new_model("m");
+        stk_store *store = NULL;
+        stk_graph *g = NULL;
+        stk_val y = 0;
+        if (cases[i].layer) stk_model_add(m, cases[i].layer);
+        CHECK_OK(stk_store_new(NULL, &store, &err));
+        CHECK_OK(stk_graph_new(&g, &err));
+        CHECK_FAILS(stk_model_init(m, store, 1, &err), STK_ERR_STATE, cases[i].says);
+        stk_val x = stk_g_input(g, "x", STK_F32, 2, L(2, 4));
+        stk_model_call(m, g, &x, &(stk_call){.training = false}, &y);
+        CHECK_FAILS(stk_graph_status(g, &err), STK_ERR_STATE, cases[i].says);
+        CHECK_FAILS(stk_model_build(m, 0, NULL, &err), STK_ERR_STATE, cases[i].says);
+        stk_graph_release(g);
+        stk_store_release(store);
+        stk_model_release(m);
+    }
+    stk_error err = {0};
+    stk_model *m = new_model("f");
+    stk_m_input(m, "x", STK_F32, 1, L(3));
+    CHECK_FAILS(stk_model_build(m, 0, NULL, &err), STK_ERR_STATE,
+                "model 'f' has no outputs; name them with stk_m_output");
     stk_model_release(m);
 }
 
