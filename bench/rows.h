@@ -36,6 +36,9 @@ void bench_training_release(bench_training *t);
 
 /* rows_fit.c: the same jobs through a model of layers and fit. */
 int bench_fit_setup(const bench_options *options, void **state);
+/* tiny_step_b32 over a pipeline (shuffle, map, batch, prefetch) with a metric and a callback after each step; for the other
+ * three functions. */
+int bench_pipeline_setup(const bench_options *options, void **state);
 int bench_fit_run(void *state, int64_t steps);
 int bench_fit_finish(void *state);
 void bench_fit_teardown(void *state);

@@ -20,9 +20,14 @@ typedef struct fitting {
     stk_tensor *x, *y;
     double first_loss;
     int64_t epoch; /* another order of the rows in each call */
+    /* bench_pipeline_setup: */
+    stk_dataset *dataset;
+    stk_callback callback;
+    double seen; /* by the callback */
 } fitting;
 
-static int make_trainer(const bench_job *j, int threads, stk_model **model, stk_trainer **trainer)
+static int make_trainer(const bench_job *j, int threads, const char *metrics, stk_model **model,
+                        stk_trainer **trainer)
 {
     stk_error err;
     char line[64], optimizer[32];
@@ -48,6 +53,7 @@ static int make_trainer(const bench_job *j, int threads, stk_model **model, stk_
     stk_trainer_options how = stk_trainer_defaults();
     snprintf(optimizer, sizeof optimizer, "adam:lr=%g", j->rate);
     how.optimizer = optimizer;
+    how.metrics = metrics;
     how.loss = j->mean_square ? "mse" : "sparse_categorical_crossentropy:from_logits=true";
     if (stk_device_open("cpu:0", threads, &how.device, &err)) return bench_failed("device", &err);
     stk_status status = stk_trainer_new(*model, &how, trainer, &err);
@@ -64,21 +70,65 @@ static double mean_loss(fitting *f)
     return stk_logs_get(logs, "loss");
 }
 
-int bench_fit_setup(const bench_options *o, void **out)
+static int set_up(const bench_job *j, int threads, const char *metrics, fitting *f)
 {
-    const bench_job *j = bench_find_job(o->row + strlen("fit_"));
-    fitting *f = calloc(1, sizeof *f);
     stk_error err;
-    *out = f;
-    if (!f || bench_training_new(j, o->threads, &f->data)) return 1;
+    if (!f || bench_training_new(j, threads, &f->data)) return 1;
     int64_t rows = j->ring * j->batch;
     if (stk_tensor_reshape(f->data->x, j->cnn ? 4 : 2,
                            (int64_t[]){rows, j->sizes[0], j->sizes[1], j->sizes[2]}, &f->x, &err) ||
         stk_tensor_reshape(f->data->y, j->mean_square ? 2 : 1, (int64_t[]){rows, 1}, &f->y, &err))
         return bench_failed("data", &err);
-    if (make_trainer(j, o->threads, &f->model, &f->trainer)) return 1;
+    if (make_trainer(j, threads, metrics, &f->model, &f->trainer)) return 1;
     f->first_loss = mean_loss(f);
     return 0;
+}
+
+int bench_fit_setup(const bench_options *o, void **out)
+{
+    fitting *f = calloc(1, sizeof *f);
+    *out = f;
+    return set_up(bench_find_job(o->row + strlen("fit_")), o->threads, NULL, f);
+}
+
+/* ---- the same with all that can be around a step ------------------------------------------------------------- */
+
+static stk_status brighten(void *context, const stk_map_info *info, stk_tensor *const *in,
+                           stk_tensor **out, stk_error *err)
+{
+    (void)context, (void)info, (void)err;
+    for (int i = 0; i < 2; i++) {
+        if (!out[i])
+            out[i] = stk_tensor_retain(in[i]);
+        else
+            memcpy(out[i]->data, in[i]->data, (size_t)stk_tensor_bytes(in[i]));
+    }
+    float *x = out[0]->data;
+    for (int64_t k = 0; out[0] != in[0] && k < stk_tensor_count(out[0]); k++) x[k] += 0.01f;
+    return STK_OK;
+}
+
+static stk_status look(stk_callback *self, stk_trainer *t, const stk_progress *p, stk_error *err)
+{
+    (void)t, (void)err;
+    *(double *)self->context += stk_logs_get(&p->logs, "loss");
+    return STK_OK;
+}
+
+int bench_pipeline_setup(const bench_options *o, void **out)
+{
+    fitting *f = calloc(1, sizeof *f);
+    stk_error err;
+    stk_map_fn fn = {.name = "brighten", .call = brighten};
+    *out = f;
+    if (set_up(bench_find_job("tiny_step_b32"), o->threads, "accuracy", f)) return 1;
+    stk_dataset *ds = stk_data_slices(2, (stk_tensor *[]){f->x, f->y}, NULL, "(0,1)", &err);
+    ds = stk_data_shuffle(ds, STK_SHUFFLE_ALL, 7, true, &err);
+    ds = stk_data_map(ds, &fn, NULL, &err);
+    ds = stk_data_batch(ds, f->data->job->batch, true, &err);
+    f->dataset = stk_data_prefetch(ds, STK_AUTOTUNE, &err);
+    f->callback = (stk_callback){.name = "look", .context = &f->seen, .batch_end = look};
+    return f->dataset ? 0 : bench_failed("pipeline", &err);
 }
 
 int bench_fit_run(void *state, int64_t steps)
@@ -91,6 +141,9 @@ int bench_fit_run(void *state, int64_t steps)
     fit.initial_epoch = f->epoch;
     fit.epochs = ++f->epoch;
     stk_train_data data = {.nx = 1, .x = &f->x, .ny = 1, .y = &f->y};
+    if (f->dataset) data = (stk_train_data){.dataset = f->dataset};
+    fit.callbacks = (stk_callback *const[]){&f->callback};
+    fit.ncallbacks = f->callback.batch_end ? 1 : 0;
     return stk_trainer_fit(f->trainer, &data, &fit, NULL, &err) ? bench_failed("fit", &err) : 0;
 }
 
@@ -109,6 +162,7 @@ void bench_fit_teardown(void *state)
 {
     fitting *f = state;
     if (!f) return;
+    stk_dataset_release(f->dataset);
     stk_trainer_release(f->trainer);
     stk_model_release(f->model);
     stk_tensor_release(f->x);
@@ -132,7 +186,7 @@ static int first_step(int threads, double *mb)
         return bench_failed("data", &err);
     for (int64_t i = 0; i < stk_tensor_count(x); i++) ((float *)x->data)[i] = (float)(i % 7) - 3;
     for (int64_t i = 0; i < j->batch; i++) ((int32_t *)y->data)[i] = (int32_t)i;
-    int failed = make_trainer(j, threads, &model, &trainer);
+    int failed = make_trainer(j, threads, NULL, &model, &trainer);
     stk_train_data data = {.nx = 1, .x = &x, .ny = 1, .y = &y};
     if (!failed && stk_trainer_fit(trainer, &data, NULL, NULL, &err))
         failed = bench_failed("fit", &err);

@@ -42,10 +42,8 @@ stk_status stk_watch_start(const stk_watch_settings *options, stk_watch **out, s
     stk_trace_drain(drop, NULL, NULL); /* what was before belongs to nobody */
     w->begun = stk_now_ns();
     stk_trace_step_break();
-    if (w->options.sample > 1)
-        stk_trace_sample(w->options.sample);
-    else
-        stk_trace_enable(w->options.records);
+    stk_trace_enable(w->options.records);
+    if (w->options.sample > 1) stk_trace_sample(w->options.sample);
     *out = w;
     return STK_OK;
 }

@@ -58,6 +58,33 @@ TEST(books_close)
     stk_report_release(r);
 }
 
+/* Time is no book's only because it lies beside that book's. */
+TEST(what_nobody_claims_is_the_residual)
+{
+    stk_error err;
+    stk_watch *watch = NULL;
+    stk_report *r = NULL;
+    REQUIRE(CHECK_OK(stk_watch_start(NULL, &watch, &err)));
+    for (int i = 0; i < 20; i++) {
+        stk_watch_step(1);
+        stk_watch_begin(STK_BOOK_INPUT);
+        usleep(200);
+        stk_watch_begin(STK_BOOK_HOST);
+        usleep(100);
+        stk_watch_end(STK_BOOK_HOST);
+        stk_watch_end(STK_BOOK_INPUT);
+        usleep(400);
+    }
+    stk_watch_step(1);
+    REQUIRE(CHECK_OK(stk_watch_stop(watch, &r, &err)));
+    CHECK(r->book[STK_BOOK_RESIDUAL] >= 395e-6);
+    CHECK(r->book[STK_BOOK_INPUT] >= 195e-6 && r->book[STK_BOOK_HOST] >= 95e-6);
+    double three = r->book[STK_BOOK_RESIDUAL] + r->book[STK_BOOK_INPUT] + r->book[STK_BOOK_HOST];
+    CHECK_NEAR(three, stk_report_seconds(r, STK_BOOK_COUNT), 1e-12);
+    CHECK_NEAR(three * (double)r->book_steps, r->phase_seconds[STK_PHASE_STEADY], 1e-6);
+    stk_report_release(r);
+}
+
 /* Another process may take the processor just where nobody claims the time: the best of a few runs counts. */
 TEST(little_is_left_unexplained)
 {

@@ -191,6 +191,45 @@ TEST(fit_marks_every_step)
     end(&s);
 }
 
+static stk_status nap(stk_callback *self, stk_trainer *t, const stk_progress *p, stk_error *err)
+{
+    (void)self, (void)t, (void)p, (void)err;
+    usleep(300);
+    return STK_OK;
+}
+
+/* What the books say is what a clock around the rounds says; each thing that takes time is where it belongs. */
+TEST(books_of_a_fit_close)
+{
+    setup s;
+    stk_error err;
+    stk_watch *watch = NULL;
+    stk_report *r = NULL;
+    stk_watch_settings w = stk_watch_settings_defaults();
+    stk_callback callback = {.name = "nap", .batch_end = nap};
+    stk_callback *list[] = {&callback};
+    stk_fit_options o = stk_fit_defaults();
+    REQUIRE(begin(&s, true));
+    stk_train_data data = data_of(&s);
+    o.epochs = 4;
+    o.callbacks = list;
+    o.ncallbacks = 1;
+    w.no_roofline = true;
+    REQUIRE(CHECK_OK(stk_watch_start(&w, &watch, &err)));
+    CHECK_OK(stk_trainer_fit(s.trainer, &data, &o, NULL, &err));
+    REQUIRE(CHECK_OK(stk_watch_stop(watch, &r, &err)));
+    int64_t steps = stk_report_phase_steps(r, STK_PHASE_STEADY);
+    double wall = stk_report_seconds(r, STK_BOOK_COUNT);
+    CHECK_NEAR(wall * (double)steps, stk_report_phase_seconds(r, STK_PHASE_STEADY),
+               1e-6 * wall * (double)steps);
+    CHECK(stk_report_seconds(r, STK_BOOK_CALLBACKS) > 290e-6);
+    CHECK(stk_report_seconds(r, STK_BOOK_INPUT) > 0.5 * BATCH * 100e-6);
+    CHECK(stk_report_seconds(r, STK_BOOK_DOWNLOAD) > 0); /* the callback's numbers */
+    CHECK(stk_report_seconds(r, STK_BOOK_RESIDUAL) > 0); /* the trainer has code of its own */
+    stk_report_release(r);
+    end(&s);
+}
+
 TEST(a_budget_adds_up)
 {
     setup s;
