@@ -1,6 +1,24 @@
 /* stoker compare - two reports side by side. */
 #include "cli.h"
 
+/* {"a": seconds of a step, "b": ..., "books": {"input wait": [a, b], ...}} */
+static void print_json(const stk_report *a, const stk_report *b)
+{
+    printf("{\"a\": ");
+    cli_json_number(stdout, stk_report_seconds(a, STK_BOOK_COUNT));
+    printf(", \"b\": ");
+    cli_json_number(stdout, stk_report_seconds(b, STK_BOOK_COUNT));
+    printf(", \"books\": {");
+    for (int k = 0; k < STK_BOOK_COUNT; k++) {
+        printf("%s\"%s\": [", k ? ", " : "", stk_book_name((stk_book)k));
+        cli_json_number(stdout, stk_report_seconds(a, (stk_book)k));
+        printf(", ");
+        cli_json_number(stdout, stk_report_seconds(b, (stk_book)k));
+        printf("]");
+    }
+    printf("}}\n");
+}
+
 static int run(const cli_args *args)
 {
     stk_error err;
@@ -10,11 +28,7 @@ static int run(const cli_args *args)
     if (status == STK_OK) status = stk_report_load(args->rest[1], &b, &err);
     if (status == STK_OK) status = stk_report_compare(a, b, &text, &err);
     if (status == STK_OK && args->json) {
-        printf("{\"a\": ");
-        cli_json_number(stdout, stk_report_seconds(a, STK_BOOK_COUNT));
-        printf(", \"b\": ");
-        cli_json_number(stdout, stk_report_seconds(b, STK_BOOK_COUNT));
-        printf("}\n");
+        print_json(a, b);
     } else if (status == STK_OK) {
         printf("A %s\nB %s\n\n%s", args->rest[0], args->rest[1], text);
     }

@@ -23,10 +23,17 @@ static stk_status apply(cli_run *r, const stk_job_settings *s, stk_error *err)
         status = stk_trainer_set_threads(r->trainer, (int32_t)s->value[STK_KNOB_THREADS], err);
     if (status == STK_OK) status = stk_trainer_fit(r->trainer, &data, &fit, &history, err);
     cli_show_close(&show);
+    if (status == STK_ERR_CANCELLED) {
+        stk_error second;
+        if (weights && stk_trainer_save_weights(r->trainer, weights, &second) == STK_OK)
+            fprintf(stderr, "the weights so far are in %s\n", weights);
+    }
     if (status == STK_OK && !r->args->json && !r->args->quiet)
         printf("trained %lld steps: loss %.6g\n", (long long)stk_trainer_step(r->trainer),
                stk_history_value(history, "loss", -1));
     if (status == STK_OK && weights) status = stk_trainer_save_weights(r->trainer, weights, err);
+    if (status == STK_OK && weights && !r->args->json && !r->args->quiet)
+        printf("weights: %s\n", weights);
     stk_history_release(history);
     stk_dataset_release(made);
     return status;
@@ -40,8 +47,8 @@ static void tell_settings(const cli_args *args, const stk_job_settings *s)
     if (args->json || args->quiet) return;
     stk_job_settings_text(s, text, sizeof text);
     if (!text[0])
-        printf("\nno safe setting helps here%s%s\n", path ? "; nothing is stored in " : "",
-               path ? path : "");
+        printf("\nno safe setting helps here%s%s%s\n", path ? "; " : "", path ? path : "",
+               path ? " says so" : "");
     else
         printf("\nsafe settings: %s\n", text);
     if (!text[0]) return;
@@ -71,9 +78,14 @@ static stk_status examine(cli_run *r, void *context, stk_error *err)
     stk_report *report = NULL;
     stk_doctor_options *o = context;
     if (cli_wants_bar(args, STDERR_FILENO)) o->progress = draw_progress, o->progress_context = o;
-    stk_status status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
-    if (status == STK_OK) status = stk_doctor_run(&job, o, &report, err);
-    if (o->progress) fprintf(stderr, "\r\x1b[K");
+    stk_status status =
+        cli_check_reports(args, (const char *[]){"write", "save-weights", NULL}, err);
+    if (status == STK_OK) status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
+    if (status == STK_OK) {
+        cli_begin_watching(r, &job);
+        status = stk_doctor_run(&job, o, &report, err);
+        if (o->progress) fprintf(stderr, "\r\x1b[K");
+    }
     stk_train_job_release(&job);
     if (status == STK_OK) status = cli_tell_report(args, report, err);
     stk_job_settings settings = stk_report_settings(report);
@@ -81,6 +93,7 @@ static stk_status examine(cli_run *r, void *context, stk_error *err)
     if (status == STK_OK && path) status = stk_job_settings_save(&settings, path, err);
     if (status == STK_OK) tell_settings(args, &settings);
     if (status == STK_OK && cli_given(args, "apply")) status = apply(r, &settings, err);
+    cli_catch_signals(NULL);
     return status;
 }
 
@@ -89,6 +102,8 @@ static int run(const cli_args *args)
     stk_doctor_options o = stk_doctor_options_defaults();
     if (!cli_double(args, "seconds", 1, 3600, &o.seconds)) return CLI_USAGE;
     o.no_math = cli_given(args, "keep-mathematics");
+    if (cli_given(args, "save-weights") && !cli_given(args, "apply"))
+        return cli_usage(args, "--save-weights needs --apply: without it nothing is trained");
     return cli_run_model(args, true, examine, &o);
 }
 

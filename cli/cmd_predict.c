@@ -80,8 +80,7 @@ static int run(const cli_args *args)
 
 static const cli_option options[] = {
     {"weights", "FILE", "weights of the model: .safetensors or a checkpoint"},
-    {"out", "FILE",
-     "where to write: .npy, or anything else as CSV (default: CSV on the standard output)"},
+    {"out", "FILE", "where to write: .npy, else CSV (default: CSV on the standard output)"},
     {"classes", NULL, "write the number of the likeliest class instead of all numbers"},
     CLI_DATA_OPTIONS,
     CLI_RUN_OPTIONS,

@@ -38,10 +38,13 @@ static stk_status profile(cli_run *r, void *context, stk_error *err)
 {
     stk_job job = {0};
     stk_report *report = NULL;
-    stk_status status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
+    stk_status status = cli_check_reports(r->args, NULL, err);
+    if (status == STK_OK) status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
+    if (status == STK_OK) cli_begin_watching(r, &job);
     if (status == STK_OK) status = record(&job, *(const int64_t *)context, &report, err);
     if (status == STK_OK) status = cli_tell_report(r->args, report, err);
     stk_report_release(report);
+    cli_catch_signals(NULL);
     stk_train_job_release(&job);
     return status;
 }
@@ -49,12 +52,12 @@ static stk_status profile(cli_run *r, void *context, stk_error *err)
 static int run(const cli_args *args)
 {
     int64_t count = 200;
-    if (!cli_int(args, "count", 1, 1000000, &count)) return CLI_USAGE;
+    if (!cli_int(args, "count", 2, 1000000, &count)) return CLI_USAGE;
     return cli_run_model(args, true, profile, &count);
 }
 
 static const cli_option options[] = {
-    {"count", "N", "steps to record (default: 200)"},
+    {"count", "N", "steps to record; the first one is no settled one (default: 200)"},
     CLI_WATCHING_OPTIONS,
     CLI_DATA_OPTIONS,
     CLI_RUN_OPTIONS,
@@ -65,6 +68,10 @@ const cli_command cli_profile = {
     .name = "profile",
     .arguments = "MODEL.json DATA...",
     .summary = "where the time of a training step goes: closed books, ops, pipeline",
+    .text =
+        "Trains for some steps and adds up what each of them spent its time on; what nothing\n"
+        "claimed is shown as the residual. Nothing is tried and no weights are kept: for advice\n"
+        "ask `stoker doctor`.\n",
     .examples = "stoker profile model.json data.npz\n"
                 "stoker profile model.json data.npz --report before.json --html before.html\n",
     .options = options,

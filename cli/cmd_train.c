@@ -2,10 +2,7 @@
 #include "run.h"
 #include "show.h"
 
-#include <errno.h>
-#include <libgen.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,62 +20,11 @@ typedef struct job {
     cli_show show;
     stk_callback *callbacks[CALLBACKS]; /* all but the first, which is show's, are owned */
     stk_history *history;
-    stk_job_settings settings; /* of --settings */
-    stk_report *books;         /* of sampled steps; NULL when another watch was open */
+    cli_settings settings;
+    stk_report *books; /* of sampled steps; NULL when another watch was open */
 } job;
 
-/* ---- Ctrl-C ------------------------------------------------------------------------------------------------- */
-
-static stk_trainer *volatile running;
-static volatile sig_atomic_t asked;
-
-static void on_signal(int number)
-{
-    static const char text[] = "\nstopping after this step; once more ends at once\n";
-    if (asked++) _exit(128 + number);
-    stk_trainer_stop(running);
-    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)ignored;
-}
-
-static void catch_signals(stk_trainer *t)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    running = t;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* ---- before ---------------------------------------------------------------------------------------------------- */
-
-/* Better to know now than after an hour of training; and what is read must not be written over. */
-static stk_status check_writable(const cli_args *args, const char *path, stk_error *err)
-{
-    char copy[4096];
-    if (!path) return STK_OK;
-    for (int i = 0; i < args->nrest; i++)
-        if (cli_same_file(path, args->rest[i]))
-            return cli_error(err, STK_ERR_ARGUMENT,
-                             "%s: is read by this command, so nothing can be written there; give "
-                             "another name",
-                             path);
-    snprintf(copy, sizeof copy, "%s", path);
-    const char *folder = dirname(copy);
-    if (access(folder, W_OK | X_OK) != 0)
-        return cli_error(err, STK_ERR_IO, "%s: cannot write into the folder '%s': %s", path, folder,
-                         strerror(errno));
-    return STK_OK;
-}
-
-static stk_status check_outputs(const cli_args *args, stk_error *err)
-{
-    static const char *const files[] = {"checkpoint", "save-weights", "history", "csv"};
-    stk_status status = STK_OK;
-    for (size_t i = 0; status == STK_OK && i < sizeof files / sizeof *files; i++)
-        status = check_writable(args, cli_text(args, files[i], NULL), err);
-    return status;
-}
 
 /* false: the mistake was told. */
 static bool read_options(job *j, int *code)
@@ -142,7 +88,8 @@ static stk_status prepare(job *j, stk_error *err)
     const cli_args *args = j->args;
     const char *validation = cli_text(args, "val", NULL),
                *weights = cli_text(args, "weights", NULL);
-    stk_status status = check_outputs(args, err);
+    static const char *const outputs[] = {"checkpoint", "save-weights", "history", "csv", NULL};
+    stk_status status = cli_check_outputs(args, outputs, err);
     if (status == STK_OK) status = cli_load_model(args->rest[0], &j->model, err);
     if (status == STK_OK)
         status =
@@ -173,10 +120,8 @@ static stk_status prepare(job *j, stk_error *err)
 
 static void print_plan(const job *j)
 {
-    char settings[256];
     if (j->args->quiet || j->args->json) return;
-    if (stk_job_settings_text(&j->settings, settings, sizeof settings)[0])
-        printf("settings: %s\n", settings);
+    cli_print_settings(j->args, &j->settings);
     printf("%s: %lld parameters, %s, loss %s%s%s, batches of %lld\n", stk_model_name(j->model),
            (long long)stk_model_params(j->model).total, j->how.optimizer, j->goal.loss,
            *j->goal.metrics ? ", " : "", j->goal.metrics, (long long)j->fit.batch);
@@ -264,7 +209,7 @@ static int train(job *j)
     stk_status status = prepare(j, &err);
     if (status == STK_OK) {
         print_plan(j);
-        catch_signals(j->trainer);
+        cli_catch_signals(j->trainer);
         stk_watch *watch = cli_books_open(stk_model_name(j->model));
         status = stk_trainer_fit(j->trainer, &j->data.view, &j->fit, &j->history, &err);
         j->books = cli_books_close(watch);
@@ -286,7 +231,7 @@ static int run(const cli_args *args)
     for (int i = 1; i < CALLBACKS; i++) stk_callback_release(j.callbacks[i]);
     stk_history_release(j.history);
     stk_report_release(j.books);
-    running = NULL;
+    cli_catch_signals(NULL);
     stk_trainer_release(j.trainer);
     cli_data_release(&j.data);
     cli_data_release(&j.validation);
@@ -306,19 +251,16 @@ static const cli_option options[] = {
     {"steps", "N", "steps per epoch (default: all the data)"},
     {"seed", "N", "of initial weights, order and dropout (default: 0)"},
     {"weights", "FILE", "weights to start from: .safetensors or a checkpoint"},
-    {"checkpoint", "FILE",
-     "keep everything needed to go on in this file, written after each epoch"},
+    {"checkpoint", "FILE", "all that is needed to go on, written after each epoch"},
     {"checkpoint-every", "SECONDS", "and this often in between"},
     {"resume", NULL, "go on from the checkpoint, if it exists"},
-    {"early-stop", "EPOCHS",
-     "end when the (validation) loss was not better for so long; keep the best weights"},
+    {"early-stop", "EPOCHS", "end when the (validation) loss got no better so long; keep the best"},
     {"save-weights", "FILE", "write the trained weights as .safetensors"},
     {"history", "FILE", "write loss and metrics of all epochs as JSON"},
     {"csv", "FILE", "log a line per epoch"},
     {"times", NULL, "show where the time went, kernels by op"},
     CLI_SETTINGS_OPTION,
-    {"deterministic", NULL,
-     "kernels by table: the same bits on every machine of one instruction set"},
+    {"deterministic", NULL, "kernels by table: same bits on all machines of one kind"},
     CLI_DATA_OPTIONS,
     CLI_RUN_OPTIONS,
     {NULL, NULL, NULL},
@@ -328,12 +270,13 @@ const cli_command cli_train = {
     .name = "train",
     .arguments = "MODEL.json DATA...",
     .summary = "fit a model to data",
-    .text = "MODEL.json is what Keras' model.to_json() or `stoker init` writes. DATA is an .npz "
-            "with arrays x and y, a\n"
-            ".csv with a header line, .npy files (inputs, then targets), a folder of pictures with "
-            "one folder inside per\n"
-            "class, or the .json of an input pipeline (for TFRecord and all else).\n"
-            "Ctrl-C ends after the running step, writes the checkpoint and says how to go on.\n",
+    .text =
+        "MODEL.json is what Keras' model.to_json() or `stoker init` writes. DATA is an .npz with\n"
+        "arrays x and y, a .csv with a header line, .npy files (inputs, then targets), a folder "
+        "of\n"
+        "pictures with one folder inside per class, or the .json of an input pipeline (for\n"
+        "TFRecord and all else).\n"
+        "Ctrl-C ends after the running step, writes the checkpoint and says how to go on.\n",
     .examples = "stoker init mlp --input 784 --classes 10 --out model.json\n"
                 "stoker train model.json data.npz --epochs 5 --val-split 0.1 --save-weights "
                 "model.safetensors\n"

@@ -10,7 +10,7 @@ enum { MOST_CARDS = 32 };
 static int split(char *list, const char **out)
 {
     int n = 0;
-    for (char *word = strtok(list, ","); word && n < MOST_CARDS; word = strtok(NULL, ","))
+    for (char *word = strtok(list, ", "); word && n < MOST_CARDS; word = strtok(NULL, ", "))
         out[n++] = word;
     return n;
 }
@@ -67,11 +67,9 @@ const cli_command cli_what_if = {
     .arguments = "REPORT.json",
     .summary = "predicted step time and break-even batch on cards one does not own",
     .text =
-        "REPORT.json is written by `stoker profile --report FILE`: the time of this machine is "
-        "measured, that of the\n"
-        "card comes from a model with sources (doc/watch.md), as a range. Where the range holds "
-        "both answers it says\n"
-        "\"uncertain\".\n",
+        "REPORT.json is written by `stoker profile --report FILE`: the time of this machine is\n"
+        "measured, that of the card comes from a model with sources (doc/watch.md), as a range.\n"
+        "Where the range holds both answers it says \"uncertain\".\n",
     .examples = "stoker what-if report.json --card t4,a100,rtx3080ti\n",
     .options = options,
     .least = 1,

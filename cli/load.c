@@ -226,6 +226,13 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+/* What doctor and profile look at, and what doctor trains, is the training. */
+static bool learns(const cli_args *args)
+{
+    const char *name = args->command->name;
+    return !strcmp(name, "train") || !strcmp(name, "doctor") || !strcmp(name, "profile");
+}
+
 /* Pictures in the size the model wants, in batches; shuffled only where somebody learns from them. */
 static stk_status load_folder(const cli_args *args, const stk_model *model, const char *path,
                               bool aside, cli_batches *d, stk_error *err)
@@ -234,7 +241,7 @@ static stk_status load_folder(const cli_args *args, const stk_model *model, cons
     stk_image_folder_options o = stk_image_folder_options_defaults();
     int64_t batch = 32, seed = 0;
     double share = 0;
-    bool shuffle = !strcmp(args->command->name, "train");
+    bool shuffle = learns(args);
     if (stk_model_input_count(model) != 1 || in.rank != 4 || in.shape[1] < 1 || in.shape[2] < 1)
         return cli_error(
             err, STK_ERR_SHAPE,

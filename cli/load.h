@@ -16,7 +16,7 @@ typedef struct cli_batches {
 
 /* Options that say which parts of the files are meant; to be put into a command's list. */
 #define CLI_DATA_OPTIONS                                                                           \
-    {"x", "NAMES", "arrays of an .npz that are the inputs (default: x, x_train, or x0,x1,...)"},   \
+    {"x", "NAMES", "arrays of an .npz that are the inputs (default: x, x_train, x0,x1...)"},       \
         {"y", "NAMES", "arrays that are the targets (default: y, y_train, or y0,y1,...)"},         \
         {"sample-weight", "NAME", "array of an .npz with one weight per sample"},                  \
     {                                                                                              \
@@ -27,8 +27,7 @@ typedef struct cli_batches {
         {"threads", "N", "processors at most (default: all)"},                                     \
         {"device", "NAME", "where to run: cpu (default)"},                                         \
     {                                                                                              \
-        "precision", "POLICY",                                                                     \
-            "float32, mixed_bfloat16, mixed_float16 ... (default: as the model says)"              \
+        "precision", "POLICY", "float32, mixed_bfloat16, mixed_float16 ... (default: the model's)" \
     }
 
 stk_status cli_load_model(const char *path, stk_model **out, stk_error *err);

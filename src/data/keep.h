@@ -21,4 +21,7 @@ stk_dataset *stk_data_keep(stk_dataset *ds, int64_t bytes, stk_error *err);
  * for all elements from now on: good for measuring, not for training. part: how many these are; 0: it is full. */
 stk_status stk_dataset_keep_fill(stk_dataset *ds, double seconds, int64_t *part, stk_error *err);
 
+/* The size that the batch node nearest to the end was given; 0: there is none. */
+int64_t stk_dataset_batch_size(const stk_dataset *ds);
+
 #endif

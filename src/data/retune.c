@@ -21,6 +21,13 @@ int32_t stk_dataset_workers(const stk_dataset *ds)
     return least;
 }
 
+int64_t stk_dataset_batch_size(const stk_dataset *ds)
+{
+    for (; ds; ds = ds->ninputs == 1 ? ds->inputs[0] : NULL)
+        if (ds->kind == &stk_node_batch) return ((const stk_batch_config *)ds->config)->size;
+    return 0;
+}
+
 static stk_dataset *retune(stk_dataset *ds, int32_t workers, stk_error *err);
 
 /* The node over inputs that were changed; both given up to it. */

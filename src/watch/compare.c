@@ -125,6 +125,10 @@ stk_status stk_report_compare(const stk_report *a, const stk_report *b, char **t
     if (!a || !b || !text)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_report_compare: two reports and text must be given");
+    if (stk_report_seconds(a, STK_BOOK_COUNT) <= 0 || stk_report_seconds(b, STK_BOOK_COUNT) <= 0)
+        return stk_fail(err, STK_ERR_FORMAT,
+                        "report %s has no settled steps to compare; profile more of them (--count)",
+                        stk_report_seconds(a, STK_BOOK_COUNT) <= 0 ? "A" : "B");
     stk_text t = {0};
     put_settings(a, b, &t);
     stk_text_put(&t, "  %-26s %12s %12s %12s  %s\n", "one steady step", "A", "B", "B - A",

@@ -284,6 +284,7 @@ static stk_watch_stage_kind kind_of(const stk_stage_stats *s)
 {
     static const char *const storage[] = {"file", "record", "csv", "text", "folder"};
     static const char *const buffers[] = {"shuffle", "cache", "prefetch"};
+    if (!strcmp(s->name, "image_folder")) return STK_STAGE_COMPUTE; /* decoding outlasts reading */
     /* What a generator does only its maker knows, and says by its name. */
     const char *name = strcmp(s->name, "generator") ? s->name : s->detail;
     if (names_one(name, buffers, sizeof buffers / sizeof *buffers)) return STK_STAGE_BUFFER;
@@ -402,13 +403,15 @@ static stk_status restore(void *context, stk_error *err)
 
 /* ---- the job ---------------------------------------------------------------------------------------------------------------- */
 
+/* Rows of a batch: of arrays at most all they have; as announced, else of the batch node nearest to the end (its last batch may be smaller). */
 static int64_t batch_of(const stk_train_data *data, const stk_fit_options *fit)
 {
-    if (!data->dataset) return fit->batch;
+    if (!data->dataset) return stk_min_i64(fit->batch, stk_max_i64(data->x[0]->shape[0], 1));
     const stk_schema *schema = stk_dataset_schema(data->dataset);
-    return schema->n > 0 && schema->fields[0].rank > 0 && schema->fields[0].shape[0] > 0
-               ? schema->fields[0].shape[0]
-               : 1;
+    if (schema->n > 0 && schema->fields[0].rank > 0 && schema->fields[0].shape[0] > 0)
+        return schema->fields[0].shape[0];
+    int64_t rows = stk_dataset_batch_size(data->dataset);
+    return rows > 0 ? rows : 1;
 }
 
 static bool has_node(const stk_dataset *ds, const char *name)

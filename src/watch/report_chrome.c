@@ -2,7 +2,9 @@
  * ui.perfetto.dev. Times are microseconds. */
 #include "watch/report.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* JSON strings here are names from the trace: control characters and quotes are all that can hurt. */
 static void put_string(stk_text *t, const char *text)
@@ -18,6 +20,20 @@ static void put_string(stk_text *t, const char *text)
             stk_text_add(t, text, 1);
     }
     stk_text_add(t, "\"", 1);
+}
+
+/* Where a span ends for viewers, which nest by time: rounds are cut by marks that stand inside of the spans around the
+ * program, so these would reach into the next round by a moment. */
+static double end_of(const stk_report *r, const stk_span_row *s)
+{
+    double end = s->start + s->seconds;
+    for (int64_t i = 0; i < r->nspans; i++) {
+        const stk_span_row *f = &r->spans[i];
+        if (f->thread != s->thread || strcmp(f->name, "step")) continue;
+        double round_end = f->start + f->seconds;
+        if (f->start <= s->start && s->start < round_end) end = fmin(end, round_end);
+    }
+    return end;
 }
 
 void stk_report_put_chrome(const stk_report *r, stk_text *t)
@@ -37,7 +53,7 @@ void stk_report_put_chrome(const stk_report *r, stk_text *t)
     for (int64_t i = 0; i < r->nspans; i++) {
         const stk_span_row *s = &r->spans[i];
         stk_text_put(t, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, ",
-                     s->thread + 1, s->start * 1e6, s->seconds * 1e6);
+                     s->thread + 1, s->start * 1e6, (end_of(r, s) - s->start) * 1e6);
         stk_text_put(t, "\"cat\": \"%s\", \"name\": ",
                      s->book < STK_BOOK_COUNT ? stk_book_name((stk_book)s->book) : "stage");
         put_string(t, s->name);

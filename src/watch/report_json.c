@@ -525,7 +525,13 @@ static void read_doctor(reader *in, const stk_json *d)
 static stk_status read_report(reader *in, const stk_json *root, const char *path, stk_error *err)
 {
     stk_report *r = in->r;
-    if (stk_json_int(stk_json_get(root, "stoker_report"), 0) != FORMAT)
+    int64_t format = stk_json_int(stk_json_get(root, "stoker_report"), 0);
+    if (format > FORMAT)
+        return stk_fail(err, STK_ERR_UNSUPPORTED,
+                        "%s: a stoker report of format %lld, this program reads format %d; it was "
+                        "written by a newer one",
+                        path, (long long)format, FORMAT);
+    if (format != FORMAT)
         return stk_fail(err, STK_ERR_FORMAT,
                         "%s: no stoker report of format %d; write one with "
                         "`stoker profile --report FILE`",

@@ -36,11 +36,26 @@ stk_status stk_job_settings_save(const stk_job_settings *s, const char *path, st
     return status;
 }
 
+/* A file may say anything. */
+static stk_status check_range(const char *path, stk_knob knob, int64_t value, stk_error *err)
+{
+    int64_t least = 1, most = INT32_MAX;
+    if (knob == STK_KNOB_FUSED || knob == STK_KNOB_NATIVE_INPUT || knob == STK_KNOB_ELECTED)
+        least = 0, most = 1;
+    if (knob == STK_KNOB_THREADS || knob == STK_KNOB_WORKERS) most = 4096;
+    if (knob == STK_KNOB_PRECISION) least = 16, most = 32;
+    if (value >= least && value <= most) return STK_OK;
+    return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" is %lld, it takes %lld..%lld", path,
+                    stk_knob_name(knob), (long long)value, (long long)least, (long long)most);
+}
+
 static stk_status take_members(const stk_json *root, const char *path, stk_job_settings *out,
                                stk_error *err)
 {
     if (!root || root->kind != STK_JSON_OBJECT)
-        return stk_fail(err, STK_ERR_FORMAT, "%s: not an object of settings", path);
+        return stk_fail(err, STK_ERR_FORMAT,
+                        "%s: not an object of settings; stoker doctor --write FILE makes one",
+                        path);
     for (int64_t i = 0; i < root->count; i++) {
         const stk_json *v = &root->items[i];
         stk_knob knob;
@@ -51,6 +66,7 @@ static stk_status take_members(const stk_json *root, const char *path, stk_job_s
         if (v->kind != STK_JSON_INT)
             return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" must be a whole number, not a %s",
                             path, v->name, stk_json_kind_name(v->kind));
+        STK_TRY(check_range(path, knob, v->integer, err));
         out->value[knob] = v->integer;
     }
     return STK_OK;
@@ -77,8 +93,7 @@ stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_er
 
 stk_dataset *stk_settings_cache(int64_t mib, stk_dataset *ds, stk_error *err)
 {
-    return stk_data_keep(ds, stk_min_i64(mib, INT64_MAX >> 20) << 20,
-                         err); /* a file may say anything */
+    return stk_data_keep(ds, stk_min_i64(mib, INT64_MAX >> 20) << 20, err);
 }
 
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err)

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct card {
     const char *name, *full;
@@ -98,7 +99,7 @@ stk_status stk_what_if_card(const char *name, const stk_work *w, stk_what_if *ou
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_what_if_card: card, work and out must be given");
     for (int i = 0; i < CARDS; i++)
-        if (!strcmp(cards[i].name, name)) c = &cards[i];
+        if (!strcasecmp(cards[i].name, name)) c = &cards[i];
     if (!c) {
         char list[512] = "";
         for (int i = 0; i < CARDS; i++)
@@ -130,7 +131,7 @@ stk_status stk_report_work(const stk_report *r, stk_work *out, stk_error *err)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_report_work: report and out must be given");
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
     if (wall <= 0 || r->program.launches == 0)
-        return stk_fail(err, STK_ERR_STATE,
+        return stk_fail(err, STK_ERR_FORMAT,
                         "the report has no steps of a program; profile some steps first");
     *out = (stk_work){.flops = r->program.flops,
                       .bytes = r->program.bytes,

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 import zipfile
 
@@ -270,7 +271,108 @@ class Watching(Command):
         self.fits(out)
         for words in ("residual", "layers", "dense", "optimizer", "input pipeline", "memory", "the arena is fullest"):
             self.assertIn(words, out)
-        self.fits(self.run_ok("doctor", "--help"))
+
+    def test_help_fits(self):
+        commands = re.findall(r"^  ([a-z-]+)  ", self.run_ok().split("exit codes")[0], re.M)
+        self.assertGreater(len(commands), 10)
+        for command in commands:
+            self.fits(self.run_ok("help", command))
+
+    def write_pictures(self, each):
+        """Two classes of 8 x 8 BMP files."""
+        for label, name in enumerate(("dark", "light")):
+            os.makedirs(self.path("pictures/" + name))
+            for i in range(each):
+                pixels = bytes((label * 128 + (i * 7 + k * 3) % 100) for k in range(192))
+                head = struct.pack("<2sIIIIiiHHIIiiII", b"BM", 54 + 192, 0, 54, 40, 8, 8, 1, 24, 0, 192, 0, 0, 0, 0)
+                with open(self.path("pictures/%s/%d.bmp" % (name, i)), "wb") as f:
+                    f.write(head + pixels)
+
+    def test_what_is_applied_is_the_training(self):
+        self.write_pictures(each=40)  # a folder is shuffled by train, so doctor has to
+        self.run_ok("init", "cnn", "--input", "12,12,3", "--classes", "2", "--out", "c.json")
+        words = ["c.json", "pictures", "--epochs", "2", "--batch", "16", "--deterministic", "--save-weights"]
+        out = self.run_ok("doctor", *words, "a", "--seconds", "1", "--keep-mathematics", "--apply", "--report", "r.json")
+        self.assertTrue(out.endswith("weights: a\n"), out[-200:])
+        self.assertEqual(json.loads(self.read("r.json"))["batch"], 16)  # its batches may have a smaller last one
+        self.run_ok("train", *words, "b")
+        self.assertEqual(self.read("a"), self.read("b"))
+        self.write("s.json", '{"cache": 1}')
+        self.run_ok("train", *words, "c", "--settings", "s.json")
+        self.assertEqual(self.read("a"), self.read("c"))
+        self.run_ok("train", *words, "d", "--shuffle", "no")
+        self.assertNotEqual(self.read("a"), self.read("d"))
+
+    def test_settings_of_another_job(self):
+        words = ["train", "m.json", "d.npz", "--settings", "s.json"]
+        self.write("s.json", '{"cache": 3, "prefetch": 2, "threads": 1}')
+        self.assertEqual(self.run_ok(*words).splitlines()[:2], [
+            "settings: threads 1", "settings that play no part with this data: prefetch 2, cache of 3 MiB"])
+        for name, value, range_ in (("prefetch", -3, "1..2147483647"), ("workers", 0, "1..4096"), ("cache", -1, "1..2147483647"),
+                                    ("threads", 99999999999, "1..4096"), ("precision", 7, "16..32"), ("fused order", 2, "0..1")):
+            self.write("s.json", json.dumps({name: value}))
+            self.fails(4, 'stoker train: s.json: "%s" is %d, it takes %s\n' % (name, value, range_), *words)
+
+    def test_reports_and_what_reads_them(self):
+        self.run_ok("profile", "m.json", "p.json", "--count", "40", "--report", "r.json", "--trace", "t.json", "--tensorboard",
+                    "logs", "--quiet")
+        self.assertEqual(json.loads(self.read("r.json"))["batch"], 20)
+        self.assertRegex(" ".join(os.listdir(self.path("logs"))), r"^events\.out\.tfevents\.\S+$")  # others are not looked at
+        open_ends = {}
+        spans = [e for e in json.loads(self.read("t.json"))["traceEvents"] if e["ph"] == "X"]
+        for e in sorted(spans, key=lambda e: (e["ts"], -e["dur"])):
+            ends = open_ends.setdefault(e["tid"], [])
+            while ends and ends[-1] <= e["ts"] + 0.0015:  # written with three digits
+                ends.pop()
+            if ends:
+                self.assertLessEqual(e["ts"] + e["dur"], ends[-1] + 0.0015, e)
+            ends.append(e["ts"] + e["dur"])
+        both = json.loads(self.run_ok("compare", "r.json", "r.json", "--json"))
+        self.assertAlmostEqual(sum(b for _, b in both["books"].values()), both["b"], delta=1e-3 * both["b"])
+        self.fits(self.run_ok("compare", "r.json", "r.json"))
+        self.assertIn("NVIDIA T4", self.run_ok("what-if", "r.json", "--card", "T4, a100"))
+        self.fails_like(2, r'^stoker what-if: no card "foo"; there are t4 ', "what-if", "r.json", "--card", "foo")
+        self.write("next.json", '{"stoker_report": 2}')
+        self.fails(4, "stoker compare: next.json: a stoker report of format 2, this program reads format 1; it was written by a "
+                   "newer one\n", "compare", "next.json", "r.json")
+        self.write("empty.json", '{"stoker_report": 1}')
+        self.fails(4, "stoker compare: report B has no settled steps to compare; profile more of them (--count)\n", "compare",
+                   "r.json", "empty.json")
+        self.fails_like(4, r"^stoker what-if: the report has no steps", "what-if", "empty.json")
+
+    def test_outputs_are_looked_at_first(self):
+        before = self.read("m.json")
+        for command, option in (("doctor", "--html"), ("doctor", "--write"), ("profile", "--trace"), ("profile", "--report")):
+            words = [command, "m.json", "d.npz", option]
+            self.fails(2, "stoker %s: m.json: is read by this command, so nothing can be written there; give another name\n"
+                       % command, *words, "m.json")
+            self.fails(3, "stoker %s: none/f: cannot write into the folder 'none': No such file or directory\n" % command,
+                       *words, "none/f")
+        self.fails(2, "stoker doctor: f: is named by --html and by --report; give them different names\n", "doctor", "m.json",
+                   "d.npz", "--report", "f", "--html", "f")
+        self.fails(2, "stoker profile: d.npz: is a file; TensorBoard reads folders, give the name of one\n", "profile", "m.json",
+                   "d.npz", "--tensorboard", "d.npz")
+        self.fails(2, "stoker doctor: --save-weights needs --apply: without it nothing is trained\nsee: stoker help doctor\n",
+                   "doctor", "m.json", "d.npz", "--save-weights", "w")
+        self.assertEqual(self.read("m.json"), before)
+
+    def test_doctor_is_interrupted(self):
+        before = sorted(os.listdir(self.folder))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            child = subprocess.Popen([STOKER, "doctor", "m.json", "p.json", "--seconds", "60", "--html", "h", "--write", "s"],
+                                     cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            def catches():
+                with open("/proc/%d/status" % child.pid) as f:
+                    return int(re.search(r"^SigCgt:\s*(\w+)", f.read(), re.M).group(1), 16) >> (number - 1) & 1
+            while child.poll() is None and not catches():
+                time.sleep(0.02)
+            time.sleep(0.3)
+            child.send_signal(number)
+            out, err = child.communicate(timeout=60)
+            self.assertEqual((child.returncode, out), (130, ""))
+            self.assertEqual(err, "\nstopping after this step; once more ends at once\n"
+                             "stoker doctor: interrupted while measuring; nothing was written\n")
+            self.assertEqual(sorted(os.listdir(self.folder)), before)
 
 
 class Mistakes(Command):
