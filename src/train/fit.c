@@ -170,26 +170,14 @@ static stk_status finish_epoch(stk_fit *f, stk_progress *p, stk_error *err)
         stk_books_enter(&t->books, STK_SPAN_COUNT);
         n *= 2;
     }
+    for (int32_t i = 0; i < n; i++) t->epoch_logs[i] = t->names[i];
     if (rate_moves(f)) {
-        char *name =
-            t->names[2 *
-                     t->nlogs]; /* "learning_rate" follows directly, whether or not val_ is there */
         STK_TRY(stk_trainer_rate(t, &t->values[n], err));
-        t->names[2 * t->nlogs] = t->names[n];
-        t->names[n++] = name;
+        t->epoch_logs[n++] = "learning_rate";
     }
     *p = progress(f);
-    p->logs.count = n;
+    p->logs = (stk_logs){n, t->epoch_logs, t->values};
     return STK_OK;
-}
-
-static void put_names_back(stk_trainer *t, int32_t n)
-{
-    if (n > 0 && !strcmp(t->names[n - 1], "learning_rate")) {
-        char *name = t->names[n - 1];
-        t->names[n - 1] = t->names[2 * t->nlogs];
-        t->names[2 * t->nlogs] = name;
-    }
 }
 
 static stk_status tell_epoch(stk_fit *f, const stk_progress *p, stk_error *err)
@@ -229,10 +217,8 @@ static stk_status one_epoch(stk_fit *f, stk_error *err)
         STK_TRY(between(f, err));
     }
     stk_trace_step_break();
-    stk_status status = finish_epoch(f, &p, err);
-    if (status == STK_OK) status = tell_epoch(f, &p, err);
-    if (status == STK_OK) put_names_back(f->t, p.logs.count);
-    STK_TRY(status);
+    STK_TRY(finish_epoch(f, &p, err));
+    STK_TRY(tell_epoch(f, &p, err));
     f->epoch++;
     f->batch = 0;
     if (f->o->checkpoint) STK_TRY(stk_checkpoint_write(f->t, f->o->checkpoint, err));

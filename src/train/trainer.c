@@ -100,17 +100,19 @@ static stk_status make_step(stk_trainer *t, const stk_trainer_options *o, const 
     return status;
 }
 
-/* Names of the logs: those of the step, the same with val_, and the learning rate. */
+/* Names of the logs: those of the step, and the same with val_; and room for one more, the learning rate. */
 static stk_status make_logs(stk_trainer *t, stk_error *err)
 {
     int32_t n = t->nlogs = stk_step_result_count(t->maker);
-    t->names = stk_calloc((size_t)n * 2 + 2, sizeof *t->names);
-    t->values = stk_calloc((size_t)n * 2 + 2, sizeof *t->values);
-    if (!t->names || !t->values) return stk_fail_memory(err, "stk_trainer_new", (size_t)n * 16);
-    for (int32_t i = 0; i < 2 * n + 1; i++) {
+    t->names = stk_calloc((size_t)n * 2 + 1, sizeof *t->names);
+    t->epoch_logs = stk_calloc((size_t)n * 2 + 1, sizeof *t->epoch_logs);
+    t->values = stk_calloc((size_t)n * 2 + 1, sizeof *t->values);
+    if (!t->names || !t->epoch_logs || !t->values)
+        return stk_fail_memory(err, "stk_trainer_new", (size_t)n * 16);
+    for (int32_t i = 0; i < 2 * n; i++) {
         char name[256];
-        const char *own = i < 2 * n ? stk_step_result_name(t->maker, i % n) : "learning_rate";
-        snprintf(name, sizeof name, "%s%s", i >= n && i < 2 * n ? "val_" : "", own);
+        snprintf(name, sizeof name, "%s%s", i < n ? "" : "val_",
+                 stk_step_result_name(t->maker, i % n));
         if (!(t->names[i] = stk_strdup(name)))
             return stk_fail_memory(err, "stk_trainer_new", sizeof name);
     }
@@ -192,8 +194,9 @@ void stk_trainer_release(stk_trainer *t)
     if (!t) return;
     drop_programs(t);
     stk_trainer_drop_options(t);
-    for (int32_t i = 0; t->names && i < 2 * t->nlogs + 1; i++) stk_free(t->names[i]);
+    for (int32_t i = 0; t->names && i < 2 * t->nlogs; i++) stk_free(t->names[i]);
     stk_free(t->names);
+    stk_free(t->epoch_logs);
     stk_free(t->values);
     stk_free(t->position.data);
     stk_free(t->position.states);

@@ -44,11 +44,11 @@ struct stk_trainer {
     stk_function *functions[STK_MODES][2]; /* [..][weighted] */
     stk_program *last;
     int32_t nx, ny;
-    /* logs: names and room for values, twice: own and with val_ in front, and learning_rate */
     int32_t nlogs;
-    char **names; /* [2 * nlogs + 1] */
-    double *values;
-    stk_logs evaluated; /* what evaluate hands out */
+    char **names;            /* [2 * nlogs]: own, and the same with val_ in front */
+    const char **epoch_logs; /* [2 * nlogs + 1]: those of an epoch, learning_rate behind them */
+    double *values;          /* [2 * nlogs + 1] */
+    stk_logs evaluated;      /* what evaluate hands out */
     stk_history *history;
     stk_position position;
     struct stk_fit *fit; /* the running one, else NULL */

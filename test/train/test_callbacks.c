@@ -96,6 +96,43 @@ TEST(the_rate_goes_down_on_a_plateau)
     close_problem(&p);
 }
 
+static stk_status refuse(stk_callback *self, stk_trainer *t, const stk_progress *p, stk_error *err)
+{
+    (void)self, (void)t;
+    CHECK_STR(p->logs.names[p->logs.count - 1], "learning_rate");
+    err->code = STK_ERR_STATE;
+    snprintf(err->message, sizeof err->message, "enough");
+    return STK_ERR_STATE;
+}
+
+/* The rate stands behind whatever else an epoch has logged, also when an epoch before ended badly. */
+TEST(names_of_the_logs_stay_in_place)
+{
+    problem p;
+    stk_error err;
+    stk_callback *reduce = NULL, no = {.name = "no", .epoch_end = refuse};
+    stk_history *h = NULL;
+    REQUIRE(open_problem(&p, 40));
+    stk_watch_options w = stk_watch_defaults();
+    w.monitor = "loss";
+    CHECK_OK(stk_reduce_lr(&w, &reduce, &err));
+    stk_fit_options fit = stk_fit_defaults();
+    fit.callbacks = (stk_callback *[]){reduce, &no};
+    fit.ncallbacks = 2;
+    CHECK_FAILS(stk_trainer_fit(p.trainer, &p.data, &fit, NULL, &err), STK_ERR_STATE, "enough");
+    fit.ncallbacks = 1;
+    fit.validation = &p.data;
+    CHECK_OK(stk_trainer_fit(p.trainer, &p.data, &fit, &h, &err));
+    static const char *const names[] = {"loss", "accuracy", "val_loss", "val_accuracy",
+                                        "learning_rate"};
+    REQUIRE(CHECK_EQ_I64(stk_history_count(h), 5));
+    for (int32_t i = 0; i < 5; i++) CHECK_STR(stk_history_name(h, i), names[i]);
+    CHECK_NEAR(stk_history_value(h, "learning_rate", 0), 0.01, 1e-8);
+    stk_history_release(h);
+    stk_callback_release(reduce);
+    close_problem(&p);
+}
+
 static double halve(void *context, int64_t epoch, double rate)
 {
     ++*(int *)context;
