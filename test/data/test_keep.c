@@ -246,6 +246,15 @@ TEST(ops_that_make_datasets)
           "prefetch batch flat_map map random");
 }
 
+static stk_status call_parity(void *context, const stk_map_info *info, stk_tensor *const *in,
+                              stk_tensor **out, stk_error *err)
+{
+    (void)context, (void)info;
+    int64_t odd = *(const int64_t *)in[0]->data & 1;
+    if (!out[0]) return stk_tensor_from(STK_I64, 0, NULL, &odd, &out[0], err);
+    return stk_tensor_set(out[0], 0, (double)odd, err);
+}
+
 static stk_dataset *call_range(void *context, const stk_map_info *info, stk_tensor *const *in,
                                stk_error *err)
 {
@@ -272,6 +281,22 @@ static void generator_close(void *context, void *walk)
 {
     (void)context;
     free(walk);
+}
+
+/* Chosen by numbers that are the same in every epoch, or not. */
+TEST(choices)
+{
+    stk_error err;
+    for (int same = 0; same < 2; same++) {
+        stk_dataset *both[] = {map(stk_data_range(0, 8, 1, &err), &counting),
+                               map(stk_data_range(50, 58, 1, &err), &counting)};
+        stk_map_fn parity = {
+            .name = "parity", .call = call_parity, .flags = STK_MAP_PURE | STK_MAP_SERIAL};
+        stk_dataset *choice = same ? stk_data_range(0, 12, 1, &err) : stk_data_random(3, 12, &err);
+        stk_dataset *ds = stk_data_choose_from(2, both, map(choice, &parity), false, &err);
+        keeps(finish(ds), same ? "prefetch batch cache choose_from_datasets map range"
+                               : "prefetch batch choose_from_datasets map range");
+    }
 }
 
 /* Functions in C and generators are believed what they say. */

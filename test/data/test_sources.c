@@ -290,6 +290,47 @@ TEST(folders_of_pictures)
     rmdir(root);
 }
 
+/* Files come before those of folders inside, each sorted; a picture that cannot be read is named, which tells the order. */
+TEST(folders_in_folders)
+{
+    stk_error err;
+    (void)temporary("x");
+    static const char *const folders[] = {"", "/c", "/c/m", "/c/a", "/c/a/b"}, *const files[] = {
+                                                                                   "/c/y.bmp",
+                                                                                   "/c/z.bmp",
+                                                                                   "/c/a/2.bmp",
+                                                                                   "/c/a/b/1.bmp",
+                                                                                   "/c/m/0.bmp"};
+    char root[128], path[256];
+    snprintf(root, sizeof root, "%s-nested", temporary_folder);
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "%s%s", root, folders[i]);
+        mkdir(path, 0755);
+    }
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "%s%s", root, files[i]);
+        FILE *f = fopen(path, "w");
+        if (CHECK(f)) fclose(f);
+    }
+    stk_dataset *ds = stk_data_image_folder(root, NULL, &err);
+    REQUIRE(CHECK_MSG(ds != NULL, "%s", err.message));
+    CHECK_EQ_I64(stk_dataset_cardinality(ds), 5);
+    for (int i = 0; i < 5; i++) {
+        stk_tensor *parts[2] = {NULL};
+        CHECK(stk_dataset_get(ds, 0, i, parts, &err) != STK_OK);
+        CHECK_CONTAINS(err.message, files[i]);
+    }
+    stk_dataset_release(ds);
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "%s%s", root, files[i]);
+        unlink(path);
+    }
+    for (int i = 4; i >= 0; i--) {
+        snprintf(path, sizeof path, "%s%s", root, folders[i]);
+        rmdir(path);
+    }
+}
+
 static stk_status make_and_read(void)
 {
     const char *files[1] = {golden("examples.tfrecord")};

@@ -136,8 +136,13 @@ static void close(stk_iter *it)
 
 static const stk_walk walk = {sizeof(choosing), open, next, save, restore, close};
 
-const stk_node_kind stk_node_choose = {
-    .name = "choose_from_datasets", .drop = drop, .describe = describe, .walk = &walk};
+const stk_node_kind stk_node_choose = {.name = "choose_from_datasets",
+                                       .drop = drop,
+                                       .describe = describe,
+                                       .walk = &walk,
+                                       .steady =
+                                           stk_always_steady, /* the choice is an input as well */
+                                       .passes = true};
 const stk_node_kind stk_node_sample = {
     .name = "sample_from_datasets", .drop = drop, .describe = describe, .walk = &walk};
 

@@ -280,26 +280,26 @@ static char kind_of(const char *path)
     return S_ISDIR(info.st_mode) ? 'd' : S_ISREG(info.st_mode) ? 'f' : 0;
 }
 
+/* Files first, then those of the folders, as os.walk has them. */
 static stk_status add_files(folder *c, const char *path, int32_t label, int depth, stk_error *err)
 {
     const char **names = NULL;
-    int64_t n = 0;
+    int64_t n = 0, folders = 0; /* their paths take the places of names that are done */
     STK_TRY(list(&c->arena, path, &names, &n, err));
     stk_status status = STK_OK;
-    for (int pass = 0; pass < 2; pass++) /* files first, then folders, as os.walk has them */
-        for (int64_t i = 0; status == STK_OK && i < n; i++) {
-            char *at = join_path(&c->arena, path, names[i]);
-            if (!at) status = stk_fail_memory(err, path, 64);
-            if (status != STK_OK) break;
-            char kind = kind_of(at);
-            if (pass == 1 && kind == 'd' && depth < 32)
-                status = add_files(c, at, label, depth + 1, err);
-            if (pass != 0 || kind != 'f' || !is_picture(names[i])) continue;
-            if (!STK_GROW(c->files, c->count, c->capacity))
-                status = stk_fail_memory(err, path, 64);
-            else
-                c->files[c->count++] = (picture_file){at, label};
-        }
+    for (int64_t i = 0; status == STK_OK && i < n; i++) {
+        const char *at = join_path(&c->arena, path, names[i]);
+        char kind = at ? kind_of(at) : 0;
+        bool picture = kind == 'f' && is_picture(names[i]);
+        if (!at || (picture && !STK_GROW(c->files, c->count, c->capacity)))
+            status = stk_fail_memory(err, path, 64);
+        else if (picture)
+            c->files[c->count++] = (picture_file){at, label};
+        else if (kind == 'd')
+            names[folders++] = at;
+    }
+    for (int64_t i = 0; status == STK_OK && depth < 32 && i < folders; i++)
+        status = add_files(c, names[i], label, depth + 1, err);
     stk_free(names);
     return status;
 }
