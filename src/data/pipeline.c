@@ -260,7 +260,7 @@ static stk_status no_such_op(const stk_json *op, stk_error *err)
 }
 
 /* ---- {"element": part}: what the element of the function says ---------------------------------------- */
-static bool asks_element(const stk_json *value)
+bool stk_pipeline_asks(const stk_json *value)
 {
     return value->kind == STK_JSON_OBJECT && value->count == 1 &&
            strcmp(value->items[0].name, "element") == 0;
@@ -304,13 +304,13 @@ static stk_status fill_in(const stk_json *op, const stk_pipeline *p, stk_arena *
 {
     *copy = *op;
     *any = false;
-    for (int64_t i = 0; i < op->count; i++) *any |= asks_element(&op->items[i]);
+    for (int64_t i = 0; i < op->count; i++) *any |= stk_pipeline_asks(&op->items[i]);
     if (!*any) return STK_OK;
     stk_json *items = stk_arena_copy(arena, op->items, (size_t)op->count * sizeof *items);
     if (!items) return stk_fail_memory(err, "pipeline", (size_t)op->count * sizeof *items);
     copy->items = items;
     for (int64_t i = 0; i < op->count; i++)
-        if (asks_element(&items[i]))
+        if (stk_pipeline_asks(&items[i]))
             STK_TRY(element_value(&op->items[i].items[0], p, arena, &items[i], err));
     return STK_OK;
 }

@@ -78,6 +78,7 @@ stk_status stk_option_numbers(const stk_json *op, const char *name, int32_t *n, 
 stk_status stk_option_wholes(const stk_json *op, const char *name, int32_t *n, int64_t **values,
                              stk_error *err);
 
+bool stk_pipeline_asks(const stk_json *value); /* {"element": part}: is it a question? */
 /* The part of an element that a JSON text or number names. */
 stk_status stk_pipeline_part(const stk_json *which, const stk_schema *schema, int32_t *part,
                              stk_error *err);

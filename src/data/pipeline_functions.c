@@ -91,15 +91,9 @@ static stk_dataset *call_group(void *context, int64_t key, stk_dataset *window, 
 }
 
 /* ---- what it will give ------------------------------------------------------------------------------------ */
-static bool is_question(const stk_json *value)
-{
-    return value->kind == STK_JSON_OBJECT && value->count == 1 &&
-           strcmp(value->items[0].name, "element") == 0;
-}
-
 static bool asks_element(const stk_json *value)
 {
-    if (is_question(value)) return true;
+    if (stk_pipeline_asks(value)) return true;
     bool list = value->kind == STK_JSON_OBJECT || value->kind == STK_JSON_ARRAY;
     for (int64_t i = 0; list && i < value->count; i++)
         if (asks_element(&value->items[i])) return true;
@@ -117,7 +111,7 @@ static bool asks_plainly(const stk_json *value, const stk_schema *in)
         bool file = false;
         for (int k = 0; k < 4 && item->name; k++) file |= !strcmp(item->name, files[k]);
         if (file) continue;
-        if (!is_question(item))
+        if (!stk_pipeline_asks(item))
             plain = asks_plainly(item, in);
         else if (stk_pipeline_part(&item->items[0], in, &part, NULL) != STK_OK)
             plain = false;
