@@ -262,15 +262,30 @@ STK_API void stk_train_job_release(stk_job *job); /* NULL and never-filled ones 
 
 /* ---- what if ---------------------------------------------------------------------------------------------------
  * For cards one does not own: a model, not a measurement. Formula and sources in doc/watch.md. */
+enum { STK_WORK_PARTS = 32, STK_WORK_POINTS = 12 };
+typedef struct stk_work_part {
+    double flops, bytes; /* of one step */
+    bool updates;        /* only writes variables: does not grow with the batch */
+} stk_work_part;
+typedef struct stk_work_point {
+    int64_t batch;
+    double seconds;
+} stk_work_point;
 typedef struct stk_work {
     double flops, bytes;     /* of one step */
     double input_bytes;      /* of one batch */
-    double parameter_bytes;  /* weights; gradients and Adam's state are added */
+    double parameter_bytes;  /* weights; gradients of the same size are added */
+    double state_bytes;      /* the optimizer's; 0: as Adam's, twice the weights */
     double activation_bytes; /* of one batch */
     int32_t kernels;         /* launches of one step */
     int32_t syncs;           /* times the host waits in a step; 0 is usual */
     int64_t batch;
     double cpu_seconds; /* measured here, per step of this batch */
+    /* Where they are known: */
+    int32_t nparts; /* ops apart, each bound by arithmetic or by memory; together flops and bytes */
+    stk_work_part part[STK_WORK_PARTS];
+    int32_t npoints; /* steps measured here with other batches, smaller ones first */
+    stk_work_point point[STK_WORK_POINTS];
 } stk_work;
 typedef struct stk_what_if {
     char card[48];
@@ -279,6 +294,7 @@ typedef struct stk_what_if {
     int64_t break_even_low, break_even_high; /* batch from which the card is faster; -1 never */
     int64_t batch_limit;                     /* what its memory holds; 0 = not known */
     int verdict;                             /* 1 card faster, -1 CPU faster, 0 uncertain */
+    char sources[48];                        /* of the card's numbers: letters of doc/watch.md */
 } stk_what_if;
 STK_API int32_t stk_card_count(void);
 STK_API const char *stk_card_name(int32_t index);

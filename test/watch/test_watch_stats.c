@@ -223,6 +223,62 @@ TEST(small_nets_are_bound_by_launches_large_ones_by_arithmetic)
     CHECK_FAILS(stk_what_if_card("voodoo2", &small, &x, &err), STK_ERR_ARGUMENT, "rtx3080ti");
 }
 
+/* Expected values were worked out by a script of its own from the formula of doc/watch.md and the cards' numbers. */
+TEST(the_formula_is_the_documented_one)
+{
+    static const struct {
+        const char *card;
+        double low, high;
+        int64_t even_low, even_high, limit;
+    } expected[] = {{"t4", 0.000834891846, 0.0020224474, 3, 6, 26027},
+                    {"a100", 0.00032126636, 0.000937505307, 1, 4, 65089},
+                    {"rtx3080ti", 0.000239643395, 0.000683281062, 1, 4, 19517},
+                    {"uhd620", 0.0127026263, 0.0320081818, -1, -1, 13007}};
+    stk_error err;
+    stk_work w = {.flops = 2e9,
+                  .bytes = 6e7,
+                  .input_bytes = 4e6,
+                  .parameter_bytes = 2e6,
+                  .activation_bytes = 3e7,
+                  .kernels = 40,
+                  .syncs = 1,
+                  .batch = 64,
+                  .cpu_seconds = 5e-3,
+                  .nparts = 3,
+                  .part = {{1.9e9, 2e7, false}, {9e7, 3e7, false}, {1e7, 1e7, true}}};
+    stk_what_if x;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        CHECK_OK(stk_what_if_card(expected[i].card, &w, &x, &err));
+        CHECK_NEAR(x.low_seconds, expected[i].low, 1e-6 * expected[i].low);
+        CHECK_NEAR(x.high_seconds, expected[i].high, 1e-6 * expected[i].high);
+        CHECK_EQ_I64(x.break_even_low, expected[i].even_low);
+        CHECK_EQ_I64(x.break_even_high, expected[i].even_high);
+        CHECK_EQ_I64(x.batch_limit, expected[i].limit);
+    }
+    /* Measured here: four times the batch takes hardly longer, so that the card has to wait for larger ones. */
+    CHECK_OK(stk_what_if_card("t4", &w, &x, &err));
+    int64_t before = x.break_even_high;
+    w.cpu_seconds = 1.5e-3;
+    w.npoints = 3;
+    w.point[0] = (stk_work_point){64, 1.5e-3};
+    w.point[1] = (stk_work_point){128, 1.6e-3};
+    w.point[2] = (stk_work_point){256, 1.8e-3};
+    CHECK_OK(stk_what_if_card("t4", &w, &x, &err));
+    CHECK(x.break_even_high == -1 && before > 0);
+    w.npoints = 0; /* the same in proportion would win at once */
+    w.cpu_seconds = 1.5e-3 * 4;
+    CHECK_OK(stk_what_if_card("t4", &w, &x, &err));
+    CHECK(x.break_even_high > 0 && x.break_even_high < 64);
+    w.activation_bytes = 64e9; /* a GB per example */
+    CHECK_OK(stk_what_if_card("t4", &w, &x, &err));
+    CHECK(x.verdict == -1 && x.batch_limit < 64);
+    char *text = NULL;
+    CHECK_OK(stk_what_if_text(&w, 1, (const char *[]){"t4"}, &text, &err));
+    CHECK_CONTAINS(text, "out of memory");
+    CHECK_CONTAINS(text, "sources: t4: a");
+    stk_text_free(text);
+}
+
 TEST(every_card_gives_a_sane_range)
 {
     stk_error err;
