@@ -34,9 +34,15 @@ static double price(double probed, double part)
     return part >= LARGE_SHARE && part < 1 ? 1 / (1 - part) : 0;
 }
 
+/* Workers that decode take the processors away from the kernels: what another pipeline gains can be more than the waiting. */
 static double price_input(const court *c)
 {
-    return price(above_one(c->f->gain[STK_KNOB_FREE_INPUT]), share(c, STK_BOOK_INPUT));
+    static const stk_knob others[] = {STK_KNOB_PREFETCH, STK_KNOB_WORKERS, STK_KNOB_FUSED,
+                                      STK_KNOB_CACHE};
+    double gain = above_one(c->f->gain[STK_KNOB_FREE_INPUT]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        gain = fmax(gain, above_one(c->f->gain[others[i]]));
+    return price(gain, share(c, STK_BOOK_INPUT));
 }
 static double price_sync(const court *c)
 {

@@ -94,6 +94,19 @@ TEST(a_priced_cause_wins)
     }
 }
 
+/* A little waiting, but a cache that takes decoding off the processors. */
+TEST(input_is_priced_by_what_another_pipeline_gains)
+{
+    stk_findings f = {.processors = 2};
+    stk_report *r = books();
+    REQUIRE(CHECK(r));
+    r->noise = 0.2;
+    spend(r, STK_BOOK_INPUT, 0.07);
+    f.gain[STK_KNOB_FREE_INPUT] = about(1.2);
+    f.gain[STK_KNOB_CACHE] = about(1.6);
+    expect(r, &f, "input-bound", "waiting for batches: 7 %");
+}
+
 TEST(the_dearest_of_two)
 {
     stk_findings f = {.processors = 2};
