@@ -260,6 +260,77 @@ TEST(json_is_read_back)
     CHECK_FAILS(stk_report_load(temporary("absent.json"), &back, &err), STK_ERR_IO, "absent.json");
 }
 
+/* ---- the documented schema ---- */
+
+static bool is_book(const char *name)
+{
+    for (int b = 0; b < STK_BOOK_COUNT; b++)
+        if (!strcmp(stk_book_name((stk_book)b), name)) return true;
+    return false;
+}
+
+/* Every member below v has its name in the text, in backquotes. */
+static void check_members(const stk_json *v, const char *text)
+{
+    for (int64_t i = 0; v && v->items && i < v->count; i++) {
+        const stk_json *item = &v->items[i];
+        char quoted[80], list[80];
+        if (item->name) {
+            snprintf(quoted, sizeof quoted, "`%s`", item->name);
+            snprintf(list, sizeof list, "`%s[]`", item->name);
+            CHECK_MSG(strstr(text, quoted) || strstr(text, list) || is_book(item->name),
+                      "doc/watch.md says nothing about %s", quoted);
+        }
+        check_members(item, text);
+    }
+}
+
+static bool has_member(const stk_json *v, const char *name, size_t length)
+{
+    for (int64_t i = 0; v && v->items && i < v->count; i++) {
+        const char *own = v->items[i].name;
+        if (own && strlen(own) == length && !strncmp(own, name, length)) return true;
+        if (has_member(&v->items[i], name, length)) return true;
+    }
+    return false;
+}
+
+/* Every name in backquotes is that of a member. */
+static void check_names(const char *text, const stk_json *root)
+{
+    for (const char *at = strchr(text, '`'); at; at = strchr(at, '`')) {
+        size_t length = strcspn(++at, "`");
+        size_t name = length > 2 && !strncmp(at + length - 2, "[]", 2) ? length - 2 : length;
+        CHECK_MSG(has_member(root, at, name), "doc/watch.md has a member %.*s, reports have not",
+                  (int)length, at);
+        at += length + 1;
+    }
+}
+
+TEST(json_is_as_documented)
+{
+    stk_error err;
+    char *json = NULL, *doc = NULL;
+    size_t size = 0;
+    stk_json_document *d = NULL;
+    stk_report *r = full_report();
+    REQUIRE(CHECK(r) && CHECK_OK(stk_report_render(r, STK_REPORT_JSON, &json, &size, &err)));
+    REQUIRE(CHECK_OK(stk_json_parse(json, size, NULL, &d, &err)));
+    REQUIRE(CHECK_OK(stk_file_read(STK_TEST_DIR "/../doc/watch.md", 1 << 20, &doc, &size, &err)));
+    char *table = strstr(doc, "## The JSON report");
+    char *last = table ? strstr(table, "A gain has") : NULL,
+         *rest = last ? strchr(last, '\n') : NULL;
+    if (CHECK(table && rest)) {
+        *rest = '\0';
+        check_members(stk_json_root(d), table);
+        check_names(table, stk_json_root(d));
+    }
+    stk_free(doc);
+    stk_json_release(d);
+    stk_text_free(json);
+    stk_report_release(r);
+}
+
 /* Two convolutions run by two implementations: each is compared with itself, in whatever order they stand. */
 TEST(compare_tells_implementations_apart)
 {
