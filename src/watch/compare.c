@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* "+12.3 %", or "" when there is nothing to compare with. */
@@ -77,6 +78,35 @@ static void put_ops(const stk_report *a, const stk_report *b, stk_text *t)
     if (moved) stk_text_put(t, "  * another implementation\n");
 }
 
+/* By layer: the same ops may have become dearer in one place only. */
+static double place_seconds(const stk_report *r, const char *place)
+{
+    for (int64_t i = 0; i < r->nplaces; i++)
+        if (!strcmp(r->places[i].place, place))
+            return r->book_steps ? r->places[i].seconds / (double)r->book_steps : 0;
+    return -1; /* has no such layer */
+}
+
+static void put_places(const stk_report *a, const stk_report *b, stk_text *t)
+{
+    double wall =
+        fmax(stk_report_seconds(a, STK_BOOK_COUNT), stk_report_seconds(b, STK_BOOK_COUNT));
+    bool titled = false;
+    for (int pass = 0; pass < 2; pass++) {
+        const stk_report *r = pass ? b : a;
+        for (int64_t i = 0; i < r->nplaces; i++) {
+            const char *place = r->places[i].place;
+            double x = place_seconds(a, place), y = place_seconds(b, place);
+            if (pass && x >= 0) continue; /* was shown */
+            x = fmax(x, 0), y = fmax(y, 0);
+            if (fabs(x - y) < 0.01 * wall) continue;
+            if (!titled) stk_text_put(t, "\nlayers that changed by more than 1 %% of a step\n");
+            titled = true;
+            put_times(t, *place ? place : "(not known)", x, y);
+        }
+    }
+}
+
 static void put_text_change(stk_text *t, const char *what, const char *a, const char *b)
 {
     if (strcmp(a ? a : "", b ? b : ""))
@@ -88,6 +118,48 @@ static void put_number_change(stk_text *t, const char *what, int64_t a, int64_t 
     if (a != b) stk_text_put(t, "  %-14s %lld -> %lld\n", what, (long long)a, (long long)b);
 }
 
+static void put_bytes_change(stk_text *t, const char *what, int64_t a, int64_t b)
+{
+    char x[24], y[24];
+    if (llabs(a - b) > 0.05 * (double)stk_max_i64(a, b))
+        stk_text_put(t, "  %-14s %s -> %s\n", what, stk_bytes_text((double)a, x),
+                     stk_bytes_text((double)b, y));
+}
+
+static const stk_watch_stage *find_stage(const stk_report *r, const char *name)
+{
+    for (int64_t i = 0; i < r->nstages; i++)
+        if (!strcmp(r->stages[i].name, name)) return &r->stages[i];
+    return NULL;
+}
+
+/* Stages that came or went, and those with other workers or another room. */
+static void put_stages(const stk_report *a, const stk_report *b, stk_text *t)
+{
+    for (int64_t i = 0; i < a->nstages; i++) {
+        const stk_watch_stage *x = &a->stages[i], *y = find_stage(b, x->name);
+        if (!y) {
+            stk_text_put(t, "  %-14s %.48s -> -\n", "stage", x->name);
+            continue;
+        }
+        if (x->workers == y->workers && x->capacity == y->capacity) continue;
+        stk_text_put(t, "  %-14s %.40s: workers %d -> %d, room %.0f -> %.0f\n", "stage", x->name,
+                     x->workers, y->workers, x->capacity, y->capacity);
+    }
+    for (int64_t i = 0; i < b->nstages; i++)
+        if (!find_stage(a, b->stages[i].name))
+            stk_text_put(t, "  %-14s - -> %.48s\n", "stage", b->stages[i].name);
+}
+
+/* On how many threads kernels ran, which may be fewer than there are. */
+static int32_t threads_used(const stk_report *r)
+{
+    int32_t most = 0;
+    for (int64_t i = 0; i < r->nops; i++)
+        if (r->ops[i].threads > most) most = r->ops[i].threads;
+    return most;
+}
+
 static void put_settings(const stk_report *a, const stk_report *b, stk_text *t)
 {
     stk_text part = {0};
@@ -97,7 +169,13 @@ static void put_settings(const stk_report *a, const stk_report *b, stk_text *t)
     put_text_change(&part, "verdict", a->verdict, b->verdict);
     put_number_change(&part, "batch", a->batch, b->batch);
     put_number_change(&part, "launches", a->program.launches, b->program.launches);
-    put_number_change(&part, "threads", a->roof.threads, b->roof.threads);
+    put_number_change(&part, "processors", a->roof.threads, b->roof.threads);
+    put_number_change(&part, "threads used", threads_used(a), threads_used(b));
+    put_bytes_change(&part, "weights", a->memory.weights, b->memory.weights);
+    put_bytes_change(&part, "arena", a->memory.arena, b->memory.arena);
+    put_bytes_change(&part, "pipeline RAM", a->memory.stages, b->memory.stages);
+    put_bytes_change(&part, "process peak", a->memory.peak_rss, b->memory.peak_rss);
+    put_stages(a, b, &part);
     if (part.used) stk_text_put(t, "what is different\n%s\n", part.data);
     t->failed |= part.failed;
     stk_free(part.data);
@@ -142,6 +220,7 @@ stk_status stk_report_compare(const stk_report *a, const stk_report *b, char **t
     for (int p = 0; p < STK_PHASE_STEADY; p++)
         put_times(&t, stk_phase_name((stk_phase)p), a->phase_seconds[p], b->phase_seconds[p]);
     put_ops(a, b, &t);
+    put_places(a, b, &t);
     put_conclusion(a, b, &t);
     return stk_text_finish(&t, text, NULL, err);
 }

@@ -148,7 +148,8 @@ static void add_row(const stk_report *r, const stk_known_launches *known, const 
     const stk_launch_facts *f = stk_known_launch(known, t->tag);
     double all_seconds = t->thread_seconds, calls = (double)t->calls;
     double seconds = stk_tally_seconds(t);
-    int32_t threads = (int32_t)(all_seconds / seconds + 0.6);
+    int32_t threads = (int32_t)stk_min_i64((int64_t)(all_seconds / seconds + 0.6),
+                                           __builtin_popcountll(t->threads));
     stk_report_op like = {.label = t->label,
                           .kernel = f ? f->kernel : "-",
                           .impl = f ? f->impl : "-",

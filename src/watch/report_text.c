@@ -163,8 +163,10 @@ static void put_ops(const stk_report *r, stk_text *t)
     if (rest > 0)
         stk_text_put(t, "  %lld more ops: %.1f %%\n", (long long)(r->nops - MOST_OPS),
                      rest / wall * 100);
-    stk_text_put(t,
-                 "  roof: share of what this machine can do; limited by c arithmetic, m memory\n");
+    stk_text_put(
+        t,
+        "  roof: share of what this machine can do; limited by c arithmetic, m memory; all on %s\n",
+        r->ops[0].device);
 }
 
 static void put_histogram(const stk_report *r, stk_text *t)
@@ -206,12 +208,12 @@ static void put_places(const stk_report *r, stk_text *t)
     if (r->nplaces > MOST_PLACES)
         stk_text_put(t, "  and %lld more\n", (long long)(r->nplaces - MOST_PLACES));
     if (r->tiny.calls < 8) return;
-    stk_text_put(t,
-                 "  %.0f calls of a step take less than %s each: %s, %.0f %% of a step; the same "
-                 "work in large\n  ops would take about %s\n",
+    stk_text_put(t, "  %.0f calls of a step take less than %s: %s, %.0f %% of a step\n",
                  r->tiny.calls, stk_time_text(STK_TINY_SECONDS, each),
-                 stk_time_text(r->tiny.seconds, all), r->tiny.seconds * steps / wall * 100,
-                 stk_time_text(r->tiny.ideal_seconds, back));
+                 stk_time_text(r->tiny.seconds, all), r->tiny.seconds * steps / wall * 100);
+    stk_text_put(t, "  (%s each; the same work in large ops would take about %s each)\n",
+                 stk_time_text(r->tiny.seconds / r->tiny.calls, each),
+                 stk_time_text(r->tiny.ideal_seconds / r->tiny.calls, back));
 }
 
 static void put_stages(const stk_report *r, stk_text *t)

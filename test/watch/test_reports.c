@@ -354,6 +354,48 @@ TEST(compare_tells_implementations_apart)
     stk_text_free(text);
 }
 
+TEST(compare_says_what_is_different_and_where_it_costs)
+{
+    stk_error err;
+    char *text = NULL;
+    stk_place_row layers[2][2] = {
+        {{.place = "conv2d", .seconds = 4}, {.place = "dense", .seconds = 1}},
+        {{.place = "conv2d", .seconds = 2}, {.place = "lstm", .seconds = 3}}};
+    stk_report_op op[2] = {
+        {.label = "conv", .kernel = "conv", .impl = "own", .seconds = 5, .threads = 2},
+        {.label = "conv", .kernel = "conv", .impl = "own", .seconds = 5, .threads = 1}};
+    stk_watch_stage stages[2][2] = {
+        {{.name = "map decode", .workers = 1, .capacity = 4}, {.name = "shuffle", .workers = 1}},
+        {{.name = "map decode", .workers = 3, .capacity = 4}, {.name = "prefetch", .workers = 1}}};
+    stk_report r[2];
+    for (int i = 0; i < 2; i++) {
+        r[i] = (stk_report){.nops = 1,
+                            .ops = &op[i],
+                            .nplaces = 2,
+                            .places = layers[i],
+                            .nstages = 2,
+                            .stages = stages[i],
+                            .book_steps = 1};
+        r[i].book[STK_BOOK_KERNELS] = 5;
+        r[i].memory.arena = (int64_t)(i + 1) << 20;
+        r[i].memory.weights = 1 << 20;
+    }
+    REQUIRE(CHECK_OK(stk_report_compare(&r[0], &r[1], &text, &err)));
+    CHECK_CONTAINS(text, "threads used   2 -> 1");
+    CHECK_CONTAINS(text, "map decode: workers 1 -> 3, room 4 -> 4");
+    CHECK_CONTAINS(text, "stage          shuffle -> -");
+    CHECK_CONTAINS(text, "stage          - -> prefetch");
+    CHECK_CONTAINS(text, "1.00 MiB -> 2.00 MiB");
+    CHECK(!strstr(text, "weights"));
+    const char *changed = strstr(text, "layers that changed");
+    if (CHECK(changed)) {
+        CHECK_CONTAINS(changed, "conv2d");
+        CHECK_CONTAINS(changed, "dense");
+        CHECK_CONTAINS(changed, "lstm");
+    }
+    stk_text_free(text);
+}
+
 TEST(html_stands_alone)
 {
     stk_error err;
