@@ -5,16 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In a layer, $I is the shape of a sample, $C the number of classes or outputs, $S the product of the shape. */
+/* In a layer, $I is the shape of a sample, $C the number of classes or outputs, $S the product of the shape. A layer behind ? is there for
+ * samples of more than one axis. */
 static const struct kind {
     const char *name, *doc, *input;
     int64_t outputs;
     const char *layers; /* one a line */
 } kinds[] = {
     {"mlp", "dense layers; classes", "784", 10,
-     "Dense(128, activation=relu)\nDense(64, activation=relu)\nDense($C, activation=softmax)"},
+     "?Flatten()\nDense(128, activation=relu)\nDense(64, activation=relu)\nDense($C, "
+     "activation=softmax)"},
     {"regression", "dense layers; numbers", "8", 1,
-     "Dense(64, activation=relu)\nDense(64, activation=relu)\nDense($C)"},
+     "?Flatten()\nDense(64, activation=relu)\nDense(64, activation=relu)\nDense($C)"},
     {"cnn", "two convolutions and a dense layer; classes of pictures", "28,28,1", 10,
      "Conv2D(32, 3, activation=relu)\nMaxPooling2D(2)\nConv2D(64, 3, "
      "activation=relu)\nMaxPooling2D(2)\n"
@@ -26,8 +28,8 @@ static const struct kind {
     {"text", "embedding and LSTM over word numbers below 10000; two classes", "100", 1,
      "Embedding(10000, 32)\nLSTM(32)\nDense($C, activation=sigmoid)"},
     {"autoencoder", "dense layers that learn to repeat their input", "784", 784,
-     "Dense(128, activation=relu)\nDense(32, activation=relu)\nDense(128, "
-     "activation=relu)\nDense($S, activation=sigmoid)"},
+     "?Flatten()\nDense(128, activation=relu)\nDense(32, activation=relu)\nDense(128, "
+     "activation=relu)\nDense($S, activation=sigmoid)\n?Reshape(($I))"},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -84,8 +86,9 @@ static stk_status build(const struct kind *kind, const char *shape, int64_t outp
     stk_model_add(*out, line);
     for (const char *l = kind->layers; *l;) {
         size_t n = strcspn(l, "\n");
-        expand(l, n, shape, outputs, product, line, sizeof line);
-        stk_model_add(*out, line);
+        bool asked = *l == '?';
+        expand(l + asked, n - asked, shape, outputs, product, line, sizeof line);
+        if (!asked || strchr(shape, ',')) stk_model_add(*out, line);
         l += n + (l[n] == '\n');
     }
     return stk_model_build(*out, 0, NULL, err);

@@ -288,6 +288,12 @@ class Watching(Command):
                 with open(self.path("pictures/%s/%d.bmp" % (name, i)), "wb") as f:
                     f.write(head + pixels)
 
+    def test_ready_models_take_any_shape(self):
+        for kind, shape in (("mlp", "(None, 2)"), ("regression", "(None, 2)"), ("autoencoder", "(None, 6, 5, 3)")):
+            self.run_ok("init", kind, "--input", "6,5,3", "--classes", "2", "--out", "k.json", "--quiet")
+            rows = [line for line in self.run_ok("summary", "k.json").splitlines() if "(None" in line]
+            self.assertIn(shape, rows[-1], kind)
+
     def test_what_is_applied_is_the_training(self):
         self.write_pictures(each=40)  # a folder is shuffled by train, so doctor has to
         self.run_ok("init", "cnn", "--input", "12,12,3", "--classes", "2", "--out", "c.json")
