@@ -236,6 +236,20 @@ static void copy_picture(const char *name, const char *to)
     if (out) fclose(out);
 }
 
+/* Whoever reads it without saying anything about threads. */
+static void check_workers(const stk_dataset *ds, int32_t workers)
+{
+    stk_error err;
+    stk_stream *s = NULL;
+    stk_stage_stats rows[4];
+    stk_stream_options o = stk_stream_options_defaults();
+    o.threads = workers;
+    REQUIRE(CHECK_OK(stk_dataset_stream(ds, &o, &s, &err)));
+    int32_t n = stk_stream_stats(s, rows, 4);
+    for (int32_t i = 0; i < n && CHECK(n <= 4); i++) CHECK_EQ_I64(rows[i].workers, workers);
+    stk_stream_release(s);
+}
+
 TEST(folders_of_pictures)
 {
     stk_error err;
@@ -263,6 +277,7 @@ TEST(folders_of_pictures)
     ds = stk_data_batch(ds, 3, false, &err);
     double sum;
     for (int threads = 1; threads <= 2; threads++) CHECK_EQ_I64(drain(ds, threads, &sum), 1);
+    check_workers(ds, 3);
     stk_tensor *parts[2] = {NULL};
     CHECK_OK(stk_dataset_get(ds, 0, 0, parts, &err));
     CHECK_STR(STK_TENSOR_TEXT(parts[0]), "float32[3,20,24,3]");

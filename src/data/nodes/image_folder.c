@@ -406,6 +406,7 @@ static stk_status fill(stk_dataset *ds, const char *path, stk_error *err)
     STK_TRY(make_schema(c, &schema, err));
     stk_dataset_set_schema(ds, schema);
     ds->random = true;
+    ds->parallel = STK_AUTOTUNE; /* decoding is work */
     ds->cardinality = c->count;
     return STK_OK;
 }
