@@ -42,14 +42,19 @@ static const char STYLE[] =
     "stroke:var(--line)}svg .hot{stroke:var(--warn);stroke-width:2.5}"
     ".bar{display:inline-block;height:8px;border-radius:2px;background:var(--good);"
     "vertical-align:middle}.bar.m{background:#c2a13a}"
+    ".bar[style*=--w]{width:calc(var(--w)*110px)}.phone{display:none}"
     ".spark{display:inline-block;width:84px;height:20px;vertical-align:middle}"
-    ".over .spark{width:100%}.over td:nth-child(2){width:60%}"
+    ".gain{width:40%}.over .spark{width:100%}.over td:nth-child(2){width:60%}"
     ".spark .area{fill:var(--good);fill-opacity:.45;stroke:var(--good);stroke-width:1;"
     "vector-effect:non-scaling-stroke}"
     "footer{margin-top:44px;padding-top:12px;border-top:1px solid var(--line);font-size:12.5px;"
     "color:var(--soft)}"
     "@media(max-width:560px){main{padding:18px 14px 40px}h1{font-size:20px}"
-    "td,th{padding:4px 6px}.min{min-width:620px}}";
+    "td,th{padding:4px 6px}.min{min-width:620px}.min "
+    "text{font-size:15px}.x,.desk{display:none!important}"
+    ".phone{display:block}td:first-child{white-space:normal;overflow-wrap:break-word}"
+    ".bar[style*=--w]{width:calc(var(--w)*46px)}.spark{width:52px}"
+    ".gain{width:24%}.over td:nth-child(2){width:50%}}";
 
 static void put_escaped(stk_text *t, const char *before, const char *text, const char *after)
 {
@@ -133,7 +138,7 @@ static void put_advice_rows(const stk_report *r, stk_text *t, bool mathematics)
         put_escaped(t, "<tr><td>", a->text, "</td><td>");
         put_gain(t, a->gain);
         stk_text_put(t,
-                     "</td><td class=\"l\" style=\"width:40%%\"><span class=\"bar%s\" "
+                     "</td><td class=\"l gain\"><span class=\"bar%s\" "
                      "style=\"width:%.1f%%\"></span></td></tr>",
                      mathematics ? " m" : "", fmin(100, fmax(1, (a->gain.best - 1) * 40)));
     }
@@ -165,7 +170,7 @@ static void put_advice(const stk_report *r, stk_text *t)
     for (int64_t i = 0; i < r->nceilings; i++) {
         put_escaped(t, "<tr><td>", r->ceilings[i].text, "</td><td>");
         put_gain(t, r->ceilings[i].gain);
-        stk_text_put(t, "</td><td style=\"width:40%%\"></td></tr>");
+        stk_text_put(t, "</td><td class=\"gain x\"></td></tr>");
     }
     stk_text_put(t, "</table>\n");
 }
@@ -214,7 +219,9 @@ static void put_depths(const stk_watch_stage *s, stk_text *t)
     for (int32_t i = 0; i < s->ndepths; i++) values[i] = s->depths[i];
     stk_svg_spark(values, s->ndepths, fmax(s->capacity, s->depth_most), t);
     if (s->depth_most > 0)
-        stk_text_put(t, " <span class=\"small soft\">%.0f&ndash;%.0f, mean %.1f</span>",
+        stk_text_put(t,
+                     " <span class=\"small soft\">%.0f&ndash;%.0f<span class=\"x\">, mean "
+                     "%.1f</span></span>",
                      s->depth_least, s->depth_most, s->depth);
     else if (s->capacity > 0)
         stk_text_put(t, "<span class=\"small soft\">%.1f of %.0f</span>", s->depth, s->capacity);
@@ -227,23 +234,27 @@ static void put_pipeline(const stk_report *r, stk_text *t)
     if (!r->nstages) return;
     stk_text_put(t, "<h2>Input pipeline</h2>\n");
     stk_svg_pipeline(r, t);
-    stk_text_put(t, "<div class=\"wide\"><table class=\"min\"><tr><th>stage</th><th>workers</th>"
-                    "<th>busy per element</th><th>waits for input</th><th>waits for room</th>"
-                    "<th>elements/s</th><th class=\"l\">queue over time</th><th>memory</th></tr>");
+    stk_text_put(t, "<table><tr><th>stage</th><th class=\"x\">workers</th>"
+                    "<th>busy per element</th><th class=\"x\">waits for input</th>"
+                    "<th class=\"x\">waits for room</th><th>elements/s</th>"
+                    "<th class=\"l\">queue over time</th><th class=\"x\">memory</th></tr>");
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
         stk_text_put(t, "<tr%s>", i == r->limiting_stage ? " class=\"hot\"" : "");
         put_escaped(t, "<td>", s->name, "</td>");
-        stk_text_put(t, "<td>%d</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>", s->workers,
-                     stk_time_text(s->busy_seconds / n, a),
+        stk_text_put(t,
+                     "<td class=\"x\">%d</td><td>%s</td><td class=\"x\">%s</td>"
+                     "<td class=\"x\">%s</td><td>%s</td>",
+                     s->workers, stk_time_text(s->busy_seconds / n, a),
                      stk_time_text(s->wait_input_seconds / n, b),
                      stk_time_text(s->wait_room_seconds / n, c),
                      s->seconds > 0 ? stk_count_text((double)s->elements / s->seconds, d) : "");
         put_depths(s, t);
-        stk_text_put(t, "<td>%s</td></tr>", s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
+        stk_text_put(t, "<td class=\"x\">%s</td></tr>",
+                     s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
     }
-    stk_text_put(t, "</table></div>\n");
+    stk_text_put(t, "</table>\n");
 }
 
 static void put_threads(const stk_report *r, stk_text *t)
@@ -273,23 +284,23 @@ static void put_places(const stk_report *r, stk_text *t)
     char a[24], b[24], c[24];
     double steps = (double)r->book_steps, wall = stk_report_seconds(r, STK_BOOK_COUNT) * steps;
     if (!r->nplaces || wall <= 0) return;
-    stk_text_put(t, "<h2>Layers</h2>\n<div class=\"wide\"><table class=\"min\"><tr><th>where</th>"
-                    "<th>launches</th><th>per step</th><th>of it backward</th><th>per call</th>"
+    stk_text_put(t, "<h2>Layers</h2>\n<table><tr><th>where</th><th class=\"x\">launches</th>"
+                    "<th>per step</th><th>of it backward</th><th class=\"x\">per call</th>"
                     "<th class=\"l\">of a step</th></tr>");
     for (int64_t i = 0; i < r->nplaces && i < MOST; i++) {
         const stk_place_row *p = &r->places[i];
         double share = p->seconds / wall;
         put_escaped(t, "<tr><td>", p->place[0] ? p->place : "(not known)", "</td>");
         stk_text_put(t,
-                     "<td>%lld</td><td>%s</td><td>%s</td><td>%s</td><td class=\"l\"><span "
-                     "class=\"bar\" style=\"width:%.0fpx\"></span> <span class=\"small soft\">"
-                     "%.1f %%</span></td></tr>",
+                     "<td class=\"x\">%lld</td><td>%s</td><td>%s</td><td class=\"x\">%s</td>"
+                     "<td class=\"l\"><span class=\"bar\" style=\"--w:%.3f\"></span> <span "
+                     "class=\"small soft\">%.1f %%</span></td></tr>",
                      (long long)p->launches, stk_time_text(p->seconds / steps, a),
                      stk_time_text(p->backward_seconds / steps, b),
-                     stk_time_text(p->calls ? p->seconds / (double)p->calls : 0, c),
-                     fmin(1, share) * 140, share * 100);
+                     stk_time_text(p->calls ? p->seconds / (double)p->calls : 0, c), fmin(1, share),
+                     share * 100);
     }
-    stk_text_put(t, "</table></div>");
+    stk_text_put(t, "</table>\n");
     if (r->tiny.calls >= 8)
         stk_text_put(t,
                      "<p class=\"soft small\">%.0f calls of a step take less than %s each: %s, "
@@ -305,27 +316,30 @@ static void put_ops(const stk_report *r, stk_text *t)
     char each[24];
     double wall = stk_report_seconds(r, STK_BOOK_COUNT) * (double)r->book_steps;
     if (!r->nops || wall <= 0) return;
-    stk_text_put(t, "<h2>Operations</h2>\n<div class=\"wide\"><table class=\"min\"><tr><th>op</th>"
-                    "<th class=\"l\">kernel</th><th>calls per step</th><th>per call</th>"
-                    "<th>of a step</th><th>GFLOP/s</th><th>GB/s</th><th class=\"l\">of the "
-                    "roofline</th></tr>");
+    stk_text_put(t, "<h2>Operations</h2>\n<table><tr><th>op</th>"
+                    "<th class=\"l x\">kernel</th><th class=\"x\">calls per step</th>"
+                    "<th>per call</th><th>of a step</th><th class=\"x\">GFLOP/s</th>"
+                    "<th class=\"x\">GB/s</th><th class=\"l\">of the roofline</th></tr>");
     for (int64_t i = 0; i < r->nops && i < MOST; i++) {
         const stk_report_op *o = &r->ops[i];
-        put_escaped(t, "<tr><td>", o->label, "</td><td class=\"l soft\">");
+        put_escaped(t, "<tr><td>", o->label, "</td><td class=\"l soft x\">");
         put_escaped(t, "", o->kernel, " &middot; ");
         put_escaped(t, "", o->impl, "</td>");
-        stk_text_put(t, "<td>%.1f</td><td>%s</td><td>%.1f %%</td><td>%.1f</td><td>%.1f</td>",
+        stk_text_put(t,
+                     "<td class=\"x\">%.1f</td><td>%s</td><td>%.1f %%</td>"
+                     "<td class=\"x\">%.1f</td><td class=\"x\">%.1f</td>",
                      (double)o->calls / (double)r->book_steps,
                      stk_time_text(o->calls ? o->seconds / (double)o->calls : 0, each),
                      o->seconds / wall * 100, o->flops / o->seconds * 1e-9,
                      o->bytes / o->seconds * 1e-9);
         stk_text_put(t,
-                     "<td class=\"l\"><span class=\"bar%s\" style=\"width:%.0fpx\"></span> "
-                     "<span class=\"small soft\">%.0f %% %s</span></td></tr>",
-                     o->compute_side ? "" : " m", fmin(1, o->roof) * 70, o->roof * 100,
+                     "<td class=\"l\"><span class=\"bar%s\" style=\"--w:%.3f\"></span> "
+                     "<span class=\"small soft\">%.0f %%<span class=\"x\"> %s</span></span></td>"
+                     "</tr>",
+                     o->compute_side ? "" : " m", fmin(1, o->roof) * 0.64, o->roof * 100,
                      o->compute_side ? "arithmetic" : "memory");
     }
-    stk_text_put(t, "</table></div>");
+    stk_text_put(t, "</table>\n");
     if (r->roof.threads)
         stk_text_put(t,
                      "<p class=\"soft small\">Measured here: %.0f GFLOP/s and %.0f GB/s on one "

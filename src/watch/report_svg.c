@@ -1,12 +1,12 @@
-/* report_svg.c - drawings as inline SVG. Sizes are those of the drawing, the page scales it; wide ones scroll on a phone
- * so that words stay readable. */
+/* report_svg.c - drawings as inline SVG. Sizes are those of the drawing, the page scales it. Words have to stay readable on a
+ * phone: what is short is drawn a second time for it, narrow; what goes along time scrolls. */
 #include "watch/report_html.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDE = 960 };
+enum { WIDE = 960, NARROW = 380 };
 
 static void begin(stk_text *t, int height, const char *label)
 {
@@ -14,6 +14,12 @@ static void begin(stk_text *t, int height, const char *label)
                  "<div class=\"wide\"><svg class=\"min\" viewBox=\"0 0 %d %d\" role=\"img\" "
                  "aria-label=\"%s\">",
                  WIDE, height, label);
+}
+/* One of two: wide or narrow, of which the page shows the one that fits. */
+static void begin_one(stk_text *t, int wide, int height, const char *label)
+{
+    stk_text_put(t, "<div class=\"%s\"><svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">",
+                 wide == WIDE ? "desk" : "phone", wide, height, label);
 }
 static void end(stk_text *t) { stk_text_put(t, "</svg></div>\n"); }
 
@@ -138,26 +144,29 @@ static void cut_words(const char *text, int most, char *out, size_t size)
         snprintf(out, size, "%.*s\xe2\x80\xa6", most - 1, text);
 }
 
-void stk_svg_pipeline(const stk_report *r, stk_text *t)
+/* Side by side, or one below the other. */
+static void draw_pipeline(const stk_report *r, stk_text *t, int wide)
 {
-    enum { HEIGHT = 92 };
+    enum { HEIGHT = 92, STEP = 84 };
+    bool down = wide == NARROW;
     int64_t boxes = r->nstages + 1; /* the step stands at the end */
     double gap = 26, w = fmin(190, (WIDE - 12 - gap * (double)(boxes - 1)) / (double)boxes);
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
-    begin(t, HEIGHT, "input pipeline");
+    if (down) w = NARROW - 12;
+    begin_one(t, wide, down ? (int)boxes * STEP : HEIGHT, "input pipeline");
     for (int64_t i = 0; i < boxes; i++) {
-        double x = 6 + (double)i * (w + gap);
+        double x = down ? 6 : 6 + (double)i * (w + gap), y = down ? (double)i * STEP : 0;
         bool step = i == r->nstages, hot = i == r->limiting_stage;
         char name[64], time[24], line[64];
         if (step && r->limiting_stage >= 0)
             hot = wall > 0 && r->book[STK_BOOK_INPUT] < 0.05 * wall; /* the model is the limit */
         if (hot && !step && wall > 0 && r->book[STK_BOOK_INPUT] < 0.05 * wall) hot = false;
         stk_text_put(t,
-                     "<rect x=\"%.1f\" y=\"8\" width=\"%.1f\" height=\"58\" rx=\"5\" "
+                     "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"58\" rx=\"5\" "
                      "class=\"box%s\"/>",
-                     x, w, hot ? " hot" : "");
-        cut_words(step ? "step" : r->stages[i].name, (int)fmin(28, w / 7.4), name, sizeof name);
-        words(t, x + w / 2, 32, "middle", "", name);
+                     x, y + 8, w, hot ? " hot" : "");
+        cut_words(step ? "step" : r->stages[i].name, (int)fmin(48, w / 7.4), name, sizeof name);
+        words(t, x + w / 2, y + 32, "middle", "", name);
         if (step) {
             snprintf(line, sizeof line, "%s", stk_time_text(wall - r->book[STK_BOOK_INPUT], time));
         } else {
@@ -166,35 +175,35 @@ void stk_svg_pipeline(const stk_report *r, stk_text *t)
             snprintf(line, sizeof line, s->workers > 1 ? "%s / %d" : "%s",
                      stk_time_text(s->busy_seconds / n, time), s->workers);
         }
-        words(t, x + w / 2, 51, "middle", "s", line);
-        if (hot) words(t, x + w / 2, 84, "middle", "s", "limits");
+        words(t, x + w / 2, y + 51, "middle", "s", line);
+        if (hot && down) words(t, x + w - 12, y + 51, "end", "s", "limits");
+        if (hot && !down) words(t, x + w / 2, y + 84, "middle", "s", "limits");
         if (step) continue;
-        stk_text_put(t,
-                     "<path d=\"M%.1f 37h%.1fm-6 -4l6 4l-6 4\" fill=\"none\" "
-                     "stroke=\"currentColor\" stroke-opacity=\".45\"/>",
-                     x + w + 4, gap - 8);
+        if (down)
+            stk_text_put(t, "<path d=\"M%.1f %.1fv18m-4 -6l4 6l4 -6\"", x + w / 2, y + 70);
+        else
+            stk_text_put(t, "<path d=\"M%.1f 37h%.1fm-6 -4l6 4l-6 4\"", x + w + 4, gap - 8);
+        stk_text_put(t, " fill=\"none\" stroke=\"currentColor\" stroke-opacity=\".45\"/>");
     }
     end(t);
 }
 
+void stk_svg_pipeline(const stk_report *r, stk_text *t)
+{
+    draw_pipeline(r, t, WIDE);
+    draw_pipeline(r, t, NARROW);
+}
+
 /* ---- sizes of ops ------------------------------------------------------------------------------------------------------ */
 
-void stk_svg_histogram(const stk_report *r, stk_text *t)
+static void draw_histogram(const stk_report *r, stk_text *t, int wide, int first, int last,
+                           int64_t most)
 {
     enum { BASE = 112, TALL = 88 };
-    int64_t most = 0;
-    int first = STK_HISTOGRAM, last = 0;
     char label[32];
-    for (int i = 0; i < STK_HISTOGRAM; i++) {
-        if (!r->histogram_calls[i]) continue;
-        if (i < first) first = i;
-        last = i;
-        if (r->histogram_calls[i] > most) most = r->histogram_calls[i];
-    }
-    if (!most || last - first < 1) return;
-    stk_text_put(t, "<h2>Kernels by time of one call</h2>\n");
-    begin(t, BASE + 20, "histogram of kernel times");
-    double w = (double)(WIDE - 20) / (last - first + 1);
+    double w = (double)(wide - 20) / (last - first + 1);
+    int every = (int)ceil(66 / w); /* labels stand so far apart */
+    begin_one(t, wide, BASE + 20, "histogram of kernel times");
     for (int i = first; i <= last; i++) {
         double h = (double)r->histogram_calls[i] / (double)most * TALL, x = 10 + (i - first) * w;
         rect(t, x + 2, BASE - h, w - 4, h, "#2f7f79");
@@ -203,29 +212,46 @@ void stk_svg_histogram(const stk_report *r, stk_text *t)
         double edge = 0.5 * (double)(1 << i); /* us */
         snprintf(label, sizeof label, edge < 1000 ? "< %g us" : "< %.0f ms",
                  edge < 1000 ? edge : edge / 1000);
-        if (last - first < 10 || (i - first) % 2 == 0)
-            words(t, x + w / 2, BASE + 15, "middle", "s", label);
+        if ((i - first) % every == 0)
+            words(t, fmax(x + w / 2, 32), BASE + 15, "middle", "s", label);
     }
-    axis(t, 10, BASE, WIDE - 10, BASE);
+    axis(t, 10, BASE, wide - 10, BASE);
     end(t);
+}
+
+void stk_svg_histogram(const stk_report *r, stk_text *t)
+{
+    int64_t most = 0;
+    int first = STK_HISTOGRAM, last = 0;
+    for (int i = 0; i < STK_HISTOGRAM; i++) {
+        if (!r->histogram_calls[i]) continue;
+        if (i < first) first = i;
+        last = i;
+        if (r->histogram_calls[i] > most) most = r->histogram_calls[i];
+    }
+    if (!most || last - first < 1) return;
+    stk_text_put(t, "<h2>Kernels by time of one call</h2>\n");
+    draw_histogram(r, t, WIDE, first, last, most);
+    draw_histogram(r, t, NARROW, first, last, most);
 }
 
 /* ---- batch sizes --------------------------------------------------------------------------------------------------------- */
 
-void stk_svg_curve(const stk_report *r, stk_text *t)
+static void draw_curve(const stk_report *r, stk_text *t, int wide)
 {
-    enum { LEFT = 70, BASE = 190, TALL = 160, RIGHT = 40 };
+    enum { LEFT = 70, BASE = 190, TALL = 160 };
+    int right = wide == WIDE ? 40 : 24;
     double top = 0;
     char text[24];
     for (int64_t i = 0; i < r->ncurve; i++)
         top = fmax(top, r->curve[i].examples_per_second *
                             fmin(1.3, r->curve[i].gain.high / r->curve[i].gain.best));
     if (top <= 0) return;
-    double step = (double)(WIDE - LEFT - RIGHT) / (double)(r->ncurve > 1 ? r->ncurve - 1 : 1);
-    begin(t, BASE + 36, "examples per second by batch size");
+    double step = (double)(wide - LEFT - right) / (double)(r->ncurve > 1 ? r->ncurve - 1 : 1);
+    begin_one(t, wide, BASE + 36, "examples per second by batch size");
     for (int k = 0; k <= 4; k++) {
         double y = BASE - TALL * k / 4.0;
-        axis(t, LEFT - 10, y, WIDE - 10, y);
+        axis(t, LEFT - 10, y, wide - 10, y);
         words(t, LEFT - 16, y + 4, "end", "s", stk_count_text(top * k / 4, text));
     }
     stk_text_put(t, "<polyline fill=\"none\" stroke=\"#2f7f79\" stroke-width=\"2.5\" points=\"");
@@ -252,11 +278,18 @@ void stk_svg_curve(const stk_report *r, stk_text *t)
     end(t);
 }
 
+void stk_svg_curve(const stk_report *r, stk_text *t)
+{
+    draw_curve(r, t, WIDE);
+    draw_curve(r, t, NARROW);
+}
+
 /* ---- devices: ranges on a logarithmic line ----------------------------------------------------------------------------------- */
 
-void stk_svg_devices(const stk_report *r, stk_text *t)
+static void draw_devices(const stk_report *r, stk_text *t, int wide)
 {
-    enum { LEFT = 220, ROW = 30, RIGHT = 190 };
+    enum { ROW = 30 };
+    int left = wide == WIDE ? 220 : 150, right = wide == WIDE ? 190 : 106;
     double low = INFINITY, high = 0;
     for (int64_t i = 0; i < r->ndevices; i++) {
         low = fmin(low, r->devices[i].low_seconds);
@@ -265,25 +298,34 @@ void stk_svg_devices(const stk_report *r, stk_text *t)
     if (!(low > 0) || high <= 0) return;
     low = pow(10, floor(log10(low) * 2) / 2);
     high = pow(10, ceil(log10(high) * 2 + 1e-9) / 2);
-    double scale = (WIDE - LEFT - RIGHT) / log(high / low);
-    begin(t, (int)(r->ndevices * ROW + 30), "devices");
-    for (double d = pow(10, ceil(log10(low))); d <= high * 1.001; d *= 10) {
-        double x = LEFT + log(d / low) * scale;
+    double scale = (wide - left - right) / log(high / low);
+    begin_one(t, wide, (int)(r->ndevices * ROW + 30), "devices");
+    int every = (int)ceil(52 / (log(10) * scale)), k = 0; /* so that words have room */
+    for (double d = pow(10, ceil(log10(low))); d <= high * 1.001; d *= 10, k++) {
+        double x = left + log(d / low) * scale;
         char text[24];
         axis(t, x, 4, x, (double)r->ndevices * ROW + 6);
-        words(t, x, (double)r->ndevices * ROW + 22, "middle", "s", stk_time_text(d, text));
+        if (k % every == 0)
+            words(t, x, (double)r->ndevices * ROW + 22, "middle", "s", stk_time_text(d, text));
     }
     for (int64_t i = 0; i < r->ndevices; i++) {
         const stk_device_row *v = &r->devices[i];
-        double y = 6 + (double)i * ROW, x = LEFT + log(v->low_seconds / low) * scale;
+        double y = 6 + (double)i * ROW, x = left + log(v->low_seconds / low) * scale;
         double w = fmax(log(v->high_seconds / v->low_seconds) * scale, 5);
         bool measured = !strcmp(v->kind, "measured");
-        words(t, LEFT - 12, y + 15, "end", "", v->name);
+        words(t, left - 12, y + 15, "end", "", v->name);
         rect(t, x, y + 5, w, 12, measured ? "#2f7f79" : "#c2a13a");
         stk_text_put(t, " rx=\"3\"%s/>", measured ? "" : " fill-opacity=\".75\"");
-        words(t, x + w + 10, y + 15, "start", "s", measured ? "measured" : v->note);
+        words(t, x + w + (wide == WIDE ? 10 : 5), y + 15, "start", "s",
+              measured ? "measured" : v->note);
     }
     end(t);
+}
+
+void stk_svg_devices(const stk_report *r, stk_text *t)
+{
+    draw_devices(r, t, WIDE);
+    draw_devices(r, t, NARROW);
 }
 
 /* ---- step times ---------------------------------------------------------------------------------------------------------------- */

@@ -43,6 +43,7 @@ static stk_status check_range(const char *path, stk_knob knob, int64_t value, st
     if (knob == STK_KNOB_FUSED || knob == STK_KNOB_NATIVE_INPUT || knob == STK_KNOB_ELECTED)
         least = 0, most = 1;
     if (knob == STK_KNOB_THREADS || knob == STK_KNOB_WORKERS) most = 4096;
+    if (knob == STK_KNOB_CALLBACK_EVERY) least = 0; /* at ends of epochs only */
     if (knob == STK_KNOB_PRECISION) least = 16, most = 32;
     if (value >= least && value <= most) return STK_OK;
     return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" is %lld, it takes %lld..%lld", path,

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A report in a real browser: wide and light, narrow and dark. Skipped (77) without Chromium.
+"""A report in a real browser: wide and light, narrow and dark, and no wider than a phone. Skipped (77) without Chromium.
 
     test/watch/html_test.py build/stoker [folder for the pictures]
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,23 @@ def draw(page, picture, width, scheme):
                 return file.read()
         except (subprocess.SubprocessError, OSError):
             return b""
+
+
+def phone_width(page, folder):
+    """How wide the page gets in a frame of 390 pixels; windows of the browser itself are never that narrow."""
+    frame = os.path.join(folder, "frame.html")
+    with open(frame, "w") as file:
+        file.write(f"""<iframe src="file://{page}" style="width:390px;height:800px;border:0"
+            onload="document.title = 'width ' + this.contentDocument.documentElement.scrollWidth"></iframe>""")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        try:
+            done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+                                   f"--user-data-dir={profile}", "--dump-dom", f"file://{frame}"],
+                                  check=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        except (subprocess.SubprocessError, OSError):
+            return None
+    found = re.search(r"<title>width (\d+)</title>", done.stdout)
+    return int(found.group(1)) if found else None
 
 
 def good(data):  # an empty page of this size is some 10 kB
@@ -49,6 +67,10 @@ def main():
             while not good(tries[-1]) and len(tries) < 3:  # on a busy machine the browser may give up
                 tries.append(draw(page, picture, width, scheme))
             assert good(tries[-1]), (name, [len(data) for data in tries])
+        widths = [phone_width(page, folder)]
+        while widths[-1] is None and len(widths) < 3:
+            widths.append(phone_width(page, folder))
+        assert widths[-1] == 390, widths
     print("drawn")
     return 0
 
