@@ -50,7 +50,7 @@ static const char STYLE[] =
     "footer{margin-top:44px;padding-top:12px;border-top:1px solid var(--line);font-size:12.5px;"
     "color:var(--soft)}"
     "@media(max-width:560px){main{padding:18px 14px 40px}h1{font-size:20px}"
-    "td,th{padding:4px 6px}.min{min-width:620px}.min "
+    "td,th{padding:4px}table{font-size:13px}.min{min-width:620px}.min "
     "text{font-size:15px}.x,.desk{display:none!important}"
     ".phone{display:block}td:first-child{white-space:normal;overflow-wrap:break-word}"
     ".bar[style*=--w]{width:calc(var(--w)*46px)}.spark{width:52px}"
@@ -150,29 +150,29 @@ static void put_advice(const stk_report *r, stk_text *t)
     for (int64_t i = 0; i < r->nadvice; i++) safe += !r->advice[i].changes_mathematics;
     if (r->nadvice) stk_text_put(t, "<h2>Advice, by measured gain</h2>\n");
     if (safe) {
-        stk_text_put(t, "<table>");
+        stk_text_put(t, "<div class=\"wide\"><table>");
         put_advice_rows(r, t, false);
         if (safe > 1 && r->together.best > 0) {
             stk_text_put(t, "<tr><td class=\"soft\">all of these together</td><td>");
             put_gain(t, r->together);
             stk_text_put(t, "</td><td></td></tr>");
         }
-        stk_text_put(t, "</table>\n");
+        stk_text_put(t, "</table></div>\n");
     }
     if (r->nadvice > safe) {
         stk_text_put(t, "<p class=\"soft\">These change the mathematics; they are your "
-                        "decision:</p><table>");
+                        "decision:</p><div class=\"wide\"><table>");
         put_advice_rows(r, t, true);
-        stk_text_put(t, "</table>\n");
+        stk_text_put(t, "</table></div>\n");
     }
     if (!r->nceilings) return;
-    stk_text_put(t, "<h2>At most</h2><table>");
+    stk_text_put(t, "<h2>The most that could be won</h2><div class=\"wide\"><table>");
     for (int64_t i = 0; i < r->nceilings; i++) {
         put_escaped(t, "<tr><td>", r->ceilings[i].text, "</td><td>");
         put_gain(t, r->ceilings[i].gain);
         stk_text_put(t, "</td><td class=\"gain x\"></td></tr>");
     }
-    stk_text_put(t, "</table>\n");
+    stk_text_put(t, "</table></div>\n");
 }
 
 static void put_budget(const stk_report *r, stk_text *t)
@@ -234,7 +234,7 @@ static void put_pipeline(const stk_report *r, stk_text *t)
     if (!r->nstages) return;
     stk_text_put(t, "<h2>Input pipeline</h2>\n");
     stk_svg_pipeline(r, t);
-    stk_text_put(t, "<table><tr><th>stage</th><th class=\"x\">workers</th>"
+    stk_text_put(t, "<div class=\"wide\"><table><tr><th>stage</th><th class=\"x\">workers</th>"
                     "<th>busy per element</th><th class=\"x\">waits for input</th>"
                     "<th class=\"x\">waits for room</th><th>elements/s</th>"
                     "<th class=\"l\">queue over time</th><th class=\"x\">memory</th></tr>");
@@ -254,7 +254,7 @@ static void put_pipeline(const stk_report *r, stk_text *t)
         stk_text_put(t, "<td class=\"x\">%s</td></tr>",
                      s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
     }
-    stk_text_put(t, "</table>\n");
+    stk_text_put(t, "</table></div>\n");
 }
 
 static void put_threads(const stk_report *r, stk_text *t)
@@ -262,14 +262,14 @@ static void put_threads(const stk_report *r, stk_text *t)
     bool any = false;
     for (int64_t i = 0; i < r->nthreads; i++) any |= r->threads[i].nover > 0;
     if (!any) return;
-    stk_text_put(t, "<h2>Threads over time</h2>\n<table class=\"over\">");
+    stk_text_put(t, "<h2>Threads over time</h2>\n<div class=\"wide\"><table class=\"over\">");
     for (int64_t i = 0; i < r->nthreads; i++) {
         const stk_thread_row *row = &r->threads[i];
         put_escaped(t, "<tr><td>", row->name, "</td><td class=\"l\">");
         stk_svg_spark(row->over, row->nover, 1, t);
         stk_text_put(t, "</td><td>%.0f %% busy</td></tr>", row->busy * 100);
     }
-    stk_text_put(t, "</table>\n");
+    stk_text_put(t, "</table></div>\n");
     if (r->device_busy > 0)
         stk_text_put(t,
                      "<p class=\"soft small\">cpu:0: kernels run %.0f %% of the time, then on "
@@ -284,7 +284,8 @@ static void put_places(const stk_report *r, stk_text *t)
     char a[24], b[24], c[24];
     double steps = (double)r->book_steps, wall = stk_report_seconds(r, STK_BOOK_COUNT) * steps;
     if (!r->nplaces || wall <= 0) return;
-    stk_text_put(t, "<h2>Layers</h2>\n<table><tr><th>where</th><th class=\"x\">launches</th>"
+    stk_text_put(t, "<h2>Layers</h2>\n<div class=\"wide\"><table><tr><th>where</th><th "
+                    "class=\"x\">launches</th>"
                     "<th>per step</th><th>of it backward</th><th class=\"x\">per call</th>"
                     "<th class=\"l\">of a step</th></tr>");
     for (int64_t i = 0; i < r->nplaces && i < MOST; i++) {
@@ -300,7 +301,7 @@ static void put_places(const stk_report *r, stk_text *t)
                      stk_time_text(p->calls ? p->seconds / (double)p->calls : 0, c), fmin(1, share),
                      share * 100);
     }
-    stk_text_put(t, "</table>\n");
+    stk_text_put(t, "</table></div>\n");
     if (r->tiny.calls >= 8)
         stk_text_put(t,
                      "<p class=\"soft small\">%.0f calls of a step take less than %s each: %s, "
@@ -316,7 +317,7 @@ static void put_ops(const stk_report *r, stk_text *t)
     char each[24];
     double wall = stk_report_seconds(r, STK_BOOK_COUNT) * (double)r->book_steps;
     if (!r->nops || wall <= 0) return;
-    stk_text_put(t, "<h2>Operations</h2>\n<table><tr><th>op</th>"
+    stk_text_put(t, "<h2>Operations</h2>\n<div class=\"wide\"><table><tr><th>op</th>"
                     "<th class=\"l x\">kernel</th><th class=\"x\">calls per step</th>"
                     "<th>per call</th><th>of a step</th><th class=\"x\">GFLOP/s</th>"
                     "<th class=\"x\">GB/s</th><th class=\"l\">of the roofline</th></tr>");
@@ -339,7 +340,7 @@ static void put_ops(const stk_report *r, stk_text *t)
                      o->compute_side ? "" : " m", fmin(1, o->roof) * 0.64, o->roof * 100,
                      o->compute_side ? "arithmetic" : "memory");
     }
-    stk_text_put(t, "</table>\n");
+    stk_text_put(t, "</table></div>\n");
     if (r->roof.threads)
         stk_text_put(t,
                      "<p class=\"soft small\">Measured here: %.0f GFLOP/s and %.0f GB/s on one "

@@ -98,7 +98,7 @@ static void put_doctor(const stk_report *r, stk_text *t)
     }
     stk_text_put(t, "       - effects below %.0f %% cannot be told apart from noise here\n",
                  r->noise * 100);
-    if (r->nceilings) put_rule(t, "at most");
+    if (r->nceilings) put_rule(t, "the most that could be won");
     for (int64_t i = 0; i < r->nceilings; i++)
         stk_text_put(t, "    %-60s %s\n", r->ceilings[i].text,
                      gain_text(r->ceilings[i].gain, gain));
@@ -221,9 +221,9 @@ static void put_stages(const stk_report *r, stk_text *t)
     char a[24], b[24], c[24], d[24], e[24], queue[32];
     if (!r->nstages) return;
     put_rule(t, "input pipeline");
-    stk_text_put(t, "  %-27s %4s %9s %9s %9s %9s %14s %8s\n", "stage", "work", "busy", "waits for",
+    stk_text_put(t, "  %-25s %7s %9s %9s %9s %9s %14s %8s\n", "stage", "", "busy", "waits for",
                  "waits for", "elements", "queue: least", "");
-    stk_text_put(t, "  %-27s %4s %9s %9s %9s %9s %14s %8s\n", "", "ers", "per elem.", "input",
+    stk_text_put(t, "  %-25s %7s %9s %9s %9s %9s %14s %8s\n", "", "workers", "per elem.", "input",
                  "room", "/s", "mean most/room", "RAM");
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
@@ -234,7 +234,7 @@ static void put_stages(const stk_report *r, stk_text *t)
         else
             snprintf(queue, sizeof queue, "%.1f/%.0f", s->depth, s->capacity);
         stk_text_put(
-            t, "%c %-27.27s %4d %9s %9s %9s %9s %14s %8s\n", i == r->limiting_stage ? '>' : ' ',
+            t, "%c %-25.25s %7d %9s %9s %9s %9s %14s %8s\n", i == r->limiting_stage ? '>' : ' ',
             s->name, s->workers, stk_time_text(s->busy_seconds / n, a),
             stk_time_text(s->wait_input_seconds / n, b), stk_time_text(s->wait_room_seconds / n, c),
             s->seconds > 0 ? stk_count_text((double)s->elements / s->seconds, d) : "",

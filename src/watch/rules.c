@@ -209,7 +209,8 @@ static void say_overhead(court *c)
     int64_t calls;
     double each = call_seconds(c->r, &calls);
     say_gain(c, "per example at four times the batch", c->f->batch_gain);
-    stk_text_put(&c->evidence, "%d launches per step, %s each; starting them: %.0f %% of a step\n",
+    stk_text_put(&c->evidence,
+                 "%d kernel launches per step, %s each; starting them: %.0f %% of a step\n",
                  c->r->program.launches, stk_time_text(each, a),
                  (share(c, STK_BOOK_DISPATCH) + share(c, STK_BOOK_THREADS)) * 100);
     if (has_tiny_ops(c)) {

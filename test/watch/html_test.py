@@ -29,15 +29,15 @@ def draw(page, picture, width, scheme):
 
 
 def phone_width(page, folder):
-    """How wide the page gets in a frame of 390 pixels; windows of the browser itself are never that narrow."""
+    """How wide the page gets in a frame of 360 pixels; windows of the browser itself are never that narrow."""
     frame = os.path.join(folder, "frame.html")
     with open(frame, "w") as file:
-        file.write(f"""<iframe src="file://{page}" style="width:390px;height:800px;border:0"
+        file.write(f"""<iframe src="file://{page}" style="width:360px;height:800px;border:0"
             onload="document.title = 'width ' + this.contentDocument.documentElement.scrollWidth"></iframe>""")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         try:
-            done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-                                   f"--user-data-dir={profile}", "--dump-dom", f"file://{frame}"],
+            done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                                   "--allow-file-access-from-files", f"--user-data-dir={profile}", "--dump-dom", f"file://{frame}"],
                                   check=True, timeout=60, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         except (subprocess.SubprocessError, OSError):
             return None
@@ -70,7 +70,7 @@ def main():
         widths = [phone_width(page, folder)]
         while widths[-1] is None and len(widths) < 3:
             widths.append(phone_width(page, folder))
-        assert widths[-1] == 390, widths
+        assert widths[-1] == 360, widths
     print("drawn")
     return 0
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Event files that libstoker writes, read by TensorBoard's own reader. Skipped (77) where the wheel is not installed.
+"""Event files that libstoker writes, read by TensorBoard's own reader. Skipped (77) where the wheel is not installed: neither
+for this Python nor in the folder tensorboard/ beside the library, where .ci/run puts it.
 
     test/watch/tensorboard_test.py build/libstoker.so
 """
@@ -11,6 +12,9 @@ import tempfile
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 except ImportError:
+    python = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "tensorboard", "bin", "python")
+    if os.path.exists(python) and os.path.abspath(sys.prefix) != os.path.dirname(os.path.dirname(python)):
+        os.execv(python, [python, *sys.argv])
     print("tensorboard is not installed: skipped")
     sys.exit(77)
 
