@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A report in a real browser: wide and light, narrow and dark, and no wider than a phone. Skipped (77) without Chromium.
 
-    test/watch/html_test.py build/stoker [folder for the pictures]
+    test/watch/html_test.py build/stoker [folder for the pictures [seconds to measure]]
 """
 import os
 import re
@@ -56,10 +56,11 @@ def main():
     stoker = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         keep = sys.argv[2] if len(sys.argv) > 2 else folder
+        seconds = sys.argv[3] if len(sys.argv) > 3 else "3"
         page = os.path.join(folder, "report.html")
         subprocess.run([stoker, "demo", folder, "--epochs", "1", "--quiet"], check=True,
                        stdout=subprocess.DEVNULL)
-        subprocess.run([stoker, "doctor", f"{folder}/model.json", f"{folder}/shapes.npz", "--seconds", "3",
+        subprocess.run([stoker, "doctor", f"{folder}/model.json", f"{folder}/shapes.npz", "--seconds", seconds,
                         "--html", page], check=True, stdout=subprocess.DEVNULL)
         for name, width, scheme in (("wide", 1000, 1), ("narrow", 500, 0)):
             picture = os.path.join(keep, f"{name}.png")
