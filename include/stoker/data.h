@@ -151,6 +151,7 @@ typedef struct stk_stage_stats {
     double waiting_for_input; /* seconds its consumer waited for it, or it for its input */
     double waiting_for_room;  /* seconds it had to stop because nobody took its elements */
     int64_t queued, capacity; /* elements or jobs in flight, and the most allowed */
+    int64_t held;             /* bytes of what a shuffle or a cache keeps; 0 elsewhere */
     int32_t workers;          /* threads that may work for it */
 } stk_stage_stats;
 /* Fills at most `room` rows and returns how many there are; 0 for a stream that is not of a dataset. */

@@ -91,6 +91,7 @@ static void fill_row(const stk_stage *stage, int32_t depth, double second, stk_s
     row->waiting_for_room = (double)load(&c->full) * second;
     row->queued = load(&c->depth);
     row->capacity = load(&c->capacity);
+    row->held = load(&c->held) + load(&stage->ram);
     row->workers = stage->ds->parallel == 1 ? 1 : stk_tuner_threads(stage->run->tuner);
 }
 

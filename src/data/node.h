@@ -114,6 +114,7 @@ typedef struct stk_counters {        /* all atomic; times in ticks */
     int64_t waiting;                 /* consumer waited for this stage's jobs */
     int64_t full;                    /* producer of this stage waited for room */
     int64_t depth, capacity, workers;
+    int64_t held; /* bytes of elements in a buffer of its own */
 } stk_counters;
 
 struct stk_stage {

@@ -328,6 +328,7 @@ static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int3
                                .capacity = (double)s->capacity,
                                .seconds = usage.seconds};
         add_depths(l, i, s, o);
+        if (s->held > 0) o->bytes = s->held;
         snprintf(o->name, sizeof o->name, "%s%s%s", s->name, s->detail[0] ? " " : "", s->detail);
     }
     return made;

@@ -238,7 +238,8 @@ static void put_stages(const stk_report *r, stk_text *t)
             s->name, s->workers, stk_time_text(s->busy_seconds / n, a),
             stk_time_text(s->wait_input_seconds / n, b), stk_time_text(s->wait_room_seconds / n, c),
             s->seconds > 0 ? stk_count_text((double)s->elements / s->seconds, d) : "",
-            s->capacity > 0 ? queue : "", s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
+            s->capacity > 0 || s->depth_most > 0 ? queue : "",
+            s->bytes ? stk_bytes_text((double)s->bytes, e) : "");
     }
     if (r->limiting_stage >= 0) stk_text_put(t, "  > limits the pipeline\n");
 }

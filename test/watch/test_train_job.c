@@ -230,6 +230,43 @@ TEST(books_of_a_fit_close)
     end(&s);
 }
 
+/* Buffers say what they hold, how much room there is, and how that went over time. */
+TEST(queues_of_a_pipeline_have_depth_room_and_bytes)
+{
+    enum { BUFFER = 50, AHEAD = 3 };
+    setup s;
+    stk_error err;
+    stk_job job = {0};
+    void *lane = NULL;
+    stk_watch_stage stages[8];
+    stk_job_settings as_is = stk_job_settings_defaults();
+    REQUIRE(begin(&s, false));
+    stk_tensor *parts[] = {s.x, s.y};
+    s.dataset = stk_data_slices(2, parts, NULL, "(0,1)", &err);
+    s.dataset = stk_data_shuffle(s.dataset, BUFFER, 7, true, &err);
+    s.dataset = stk_data_batch(s.dataset, BATCH, true, &err);
+    s.dataset = stk_data_prefetch(s.dataset, AHEAD, &err);
+    stk_train_data data = data_of(&s);
+    REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, NULL, &job, &err)));
+    REQUIRE(CHECK_OK(job.open(job.context, &as_is, &lane, &err)));
+    CHECK_OK(job.run(job.context, lane, 40, &err));
+    int32_t n = job.stages(job.context, lane, stages, 8), found = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const stk_watch_stage *v = &stages[i];
+        bool shuffles = !strncmp(v->name, "shuffle", 7), ahead = !strncmp(v->name, "prefetch", 8);
+        if (!shuffles && !ahead) continue;
+        found++;
+        CHECK_EQ_I64((int64_t)v->capacity, shuffles ? BUFFER : AHEAD);
+        CHECK(v->ndepths > 8 && v->depth_most > 0 && v->depth_most <= v->capacity);
+        CHECK_MSG(v->bytes > 0, "%s", v->name);
+        if (shuffles) CHECK(v->bytes >= (BUFFER - BATCH) * (WIDTH + 4) * 4);
+    }
+    CHECK_EQ_I64(found, 2);
+    job.close(job.context, lane);
+    stk_train_job_release(&job);
+    end(&s);
+}
+
 TEST(a_budget_adds_up)
 {
     setup s;

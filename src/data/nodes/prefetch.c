@@ -104,6 +104,7 @@ static stk_status open(stk_iter *it, stk_error *err)
     pthread_mutex_init(&own->reading, NULL);
     pthread_cond_init(&own->changed, NULL);
     own->capacity = c->elements > 0 ? stk_min_i64(c->elements, MOST) : FIRST;
+    __atomic_store_n(&it->stage->count.capacity, own->capacity, __ATOMIC_RELAXED);
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
 

@@ -69,6 +69,7 @@ typedef struct shuffling {
     int64_t *numbers; /* of the elements held, in the input */
     int64_t room;     /* of numbers */
     int64_t pulled, drawn, ram;
+    int64_t most; /* held so far */
     bool ended;
     stk_tensor **parts;
 } shuffling;
@@ -113,6 +114,7 @@ static stk_status put(stk_iter *it, int64_t number, stk_error *err)
         return status;
     }
     own->ram += bytes;
+    __atomic_add_fetch(&it->stage->count.held, bytes, __ATOMIC_RELAXED);
     own->numbers[own->held.count - 1] = number;
     return STK_OK;
 }
@@ -141,6 +143,7 @@ static void take(stk_iter *it, int64_t slot, stk_tensor **parts)
     memcpy(at, own->held.parts + last * width, (size_t)width * sizeof *parts);
     own->numbers[slot] = own->numbers[last];
     own->ram -= bytes;
+    __atomic_sub_fetch(&it->stage->count.held, bytes, __ATOMIC_RELAXED);
     stk_run_give_ram(it->stage->run, bytes);
 }
 
@@ -151,6 +154,11 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     while (!own->ended && (c->buffer < 0 || own->held.count < c->buffer)) STK_TRY(pull(it, err));
     *end = own->held.count == 0;
     if (*end) return STK_OK;
+    if (own->held.count > own->most) {
+        own->most = own->held.count;
+        __atomic_store_n(&it->stage->count.capacity, stk_max_i64(own->most, c->buffer),
+                         __ATOMIC_RELAXED);
+    }
     int64_t slot = 0;
     stk_rng rng = {key_of(it->stage->ds, it->epoch), 0x5F1E};
     stk_rng_int64(rng, own->drawn++, 1, 0, own->held.count, &slot);
@@ -246,6 +254,7 @@ static void close(stk_iter *it)
 {
     shuffling *own = it->own;
     stk_run_give_ram(it->stage->run, own->ram);
+    __atomic_sub_fetch(&it->stage->count.held, own->ram, __ATOMIC_RELAXED);
     stk_hold_release(&own->held);
     stk_free(own->numbers);
     stk_free(own->parts);
