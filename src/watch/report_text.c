@@ -228,11 +228,13 @@ static void put_stages(const stk_report *r, stk_text *t)
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
-        if (s->depth_most > 0)
-            snprintf(queue, sizeof queue, "%.0f %.1f %.0f/%.0f", s->depth_least, s->depth,
-                     s->depth_most, s->capacity);
+        if (s->depth_most > 0 && s->depth_most < 1000 && s->capacity < 1000)
+            snprintf(queue, sizeof queue,
+                     s->depth < 100 ? "%.0f %.1f %.0f/%.0f" : "%.0f %.0f %.0f/%.0f", s->depth_least,
+                     s->depth, s->depth_most, s->capacity);
         else
-            snprintf(queue, sizeof queue, "%.1f/%.0f", s->depth, s->capacity);
+            snprintf(queue, sizeof queue, s->depth < 1000 ? "%.1f/%.0f" : "%.0f/%.0f", s->depth,
+                     s->capacity);
         stk_text_put(
             t, "%c %-25.25s %7d %9s %9s %9s %9s %14s %8s\n", i == r->limiting_stage ? '>' : ' ',
             s->name, s->workers, stk_time_text(s->busy_seconds / n, a),

@@ -206,6 +206,18 @@ static stk_report *full_report(void)
                              false,        stk_job_settings_defaults()};
     advice[1] = (stk_advice){"batch 128",       STK_KNOB_BATCH, 128,
                              {1.33, 1.3, 1.36}, true,           stk_job_settings_defaults()};
+    stk_watch_stage wide = {.name = "shuffle of a name that is longer than its column is",
+                            .workers = 64,
+                            .elements = 1,
+                            .depth = 99999.5,
+                            .depth_least = 12345,
+                            .depth_most = 99999,
+                            .capacity = 100000,
+                            .bytes = 123456789,
+                            .seconds = 1};
+    (void)!stk_report_add_stage(r, &wide, NULL);
+    wide.depth = 998.5, wide.depth_least = 997, wide.depth_most = 999, wide.capacity = 999;
+    (void)!stk_report_add_stage(r, &wide, NULL);
     r->verdict = "input-bound";
     r->headline = "The step waits for its batches. Make batches ahead.";
     r->evidence = "waiting for batches: 41 % of a step\nslowest stage: map\n";
