@@ -17,7 +17,10 @@ static int split(char *list, const char **out)
 
 static void print_json(const stk_work *work, int n, const char **cards)
 {
-    printf("{\"kind\": \"model, not measured\", \"cards\": [");
+    printf("{\"kind\": \"model, not measured\", \"batch\": %lld, \"cpu_seconds\": ",
+           (long long)work->batch);
+    cli_json_number(stdout, work->cpu_seconds);
+    printf(", \"cards\": [");
     for (int i = 0; i < (n ? n : stk_card_count()); i++) {
         stk_what_if x;
         if (stk_what_if_card(n ? cards[i] : stk_card_name(i), work, &x, NULL) != STK_OK) continue;
@@ -27,8 +30,10 @@ static void print_json(const stk_work *work, int n, const char **cards)
         cli_json_number(stdout, x.low_seconds);
         printf(", \"high_seconds\": ");
         cli_json_number(stdout, x.high_seconds);
-        printf(", \"binding\": \"%s\", \"break_even\": [%lld, %lld], \"verdict\": \"%s\"}",
+        printf(", \"binding\": \"%s\", \"break_even\": [%lld, %lld], \"batch_limit\": %lld, "
+               "\"sources\": \"%s\", \"verdict\": \"%s\"}",
                x.binding, (long long)x.break_even_low, (long long)x.break_even_high,
+               (long long)x.batch_limit, x.sources,
                x.verdict > 0   ? "card"
                : x.verdict < 0 ? "cpu"
                                : "uncertain");
