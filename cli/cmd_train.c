@@ -122,9 +122,13 @@ static void print_plan(const job *j)
 {
     if (j->args->quiet || j->args->json) return;
     cli_print_settings(j->args, &j->settings);
-    printf("%s: %lld parameters, %s, loss %s%s%s, batches of %lld\n", stk_model_name(j->model),
+    const char *ending = strrchr(j->args->rest[1], '.');
+    char batches[48] = "batches of the pipeline";
+    if (!j->data.dataset || !ending || strcmp(ending, ".json") != 0)
+        snprintf(batches, sizeof batches, "batches of %lld", (long long)j->fit.batch);
+    printf("%s: %lld parameters, %s, loss %s%s%s, %s\n", stk_model_name(j->model),
            (long long)stk_model_params(j->model).total, j->how.optimizer, j->goal.loss,
-           *j->goal.metrics ? ", " : "", j->goal.metrics, (long long)j->fit.batch);
+           *j->goal.metrics ? ", " : "", j->goal.metrics, batches);
     fflush(stdout);
 }
 

@@ -247,6 +247,7 @@ class Watching(Command):
         self.write("s.json", json.dumps({"prefetch": 2, "workers": 2, "threads": 1}))
         out = self.run_ok(*words, "b", "--settings", "s.json")
         self.assertEqual(out.splitlines()[0], "settings: prefetch 2, workers 2, threads 1")
+        self.assertTrue(out.splitlines()[1].endswith(", batches of the pipeline"), out)
         self.assertEqual(self.read("a"), self.read("b"))
         self.write("odd.json", '{"warp": 9}')
         self.fails_like(4, r'^stoker train: odd\.json: no setting "warp"', *words, "c", "--settings", "odd.json")
