@@ -2,7 +2,7 @@
  * part in what they give (`steady`), functions and generators whether their result hangs on the element alone (STK_MAP_PURE).
  *
  *     files, decode, shuffle, random_flip, batch, prefetch          the cache comes behind decode
- *     files, shuffle, decode, random_flip, batch, prefetch          it comes behind decode too, and shuffle behind it:
+ *     files, parse, shuffle, decode, random_flip, batch, prefetch   it comes behind decode too, and shuffle behind it:
  *                                                                   pure functions do not mind in which order they are called
  *
  * Where a plan would join two functions to one with other rounding, the cache does not come between them. */
@@ -84,8 +84,10 @@ static place find_place(stk_dataset *ds)
     for (; at->ninputs == 1; above = at, at = at->inputs[0])
         if (!is_tail(at) && stk_dataset_is_steady(at) && parts_exactly(above, at)) break;
     bool steady = stk_dataset_is_steady(at) && is_keepable(at) && at->kind != &stk_node_cache;
+    place later = behind_shuffle(ds);
+    if (later.behind && !stk_dataset_is_steady(later.moved)) return later; /* nearer to the end */
     if (steady && (at->random || !any_order)) return (place){at, NULL};
-    return behind_shuffle(ds);
+    return later;
 }
 
 /* ---- making it ------------------------------------------------------------------------------------------------- */

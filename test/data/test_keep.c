@@ -182,6 +182,8 @@ TEST(shuffled_paths)
 {
     keeps(finish(flip(resize(map(mix(images()), &counting)))),
           "prefetch batch map shuffle cache map map memory");
+    keeps(finish(flip(resize(mix(map(images(), &counting))))), /* work on both sides of it */
+          "prefetch batch map shuffle cache map map memory");
     keeps(finish(mix(flip(resize(mix(images()))))),
           "prefetch batch shuffle map shuffle cache map memory");
     stk_dataset *some = stk_data_shuffle(images(), 4, 5, true, NULL); /* in order only */
