@@ -237,7 +237,7 @@ static void copy_picture(const char *name, const char *to)
 }
 
 /* Whoever reads it without saying anything about threads. */
-static void check_workers(const stk_dataset *ds, int32_t workers)
+static void check_workers(stk_dataset *ds, int32_t workers)
 {
     stk_error err;
     stk_stream *s = NULL;
