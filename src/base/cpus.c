@@ -1,9 +1,11 @@
-/* CPU count from the affinity mask and the control groups (v1 and v2).
+/* Processors from the affinity mask, memory from the machine, and both from the control groups (v1 and v2).
  *
- *     /proc/self/cgroup      0::/a/b              v2: <path>/cpu.max            "quota period" or "max period"
- *                            4:cpu,cpuacct:/a/b   v1: <path>/cpu.cfs_quota_us   -1 or quota
+ *     /proc/self/cgroup      0::/a/b              v2: <path>/cpu.max                 "quota period" or "max period"
+ *                                                     <path>/memory.max              bytes or "max"
+ *                            4:cpu,cpuacct:/a/b   v1: <path>/cpu.cfs_quota_us        -1 or quota
  *                                                     <path>/cpu.cfs_period_us
- * A quota may be set at any level above us, so every parent is looked at and the least one counts.
+ *                            7:memory:/a/b            <path>/memory.limit_in_bytes
+ * A limit may be set at any level above us, so every parent is looked at and the least one counts.
  */
 #define _GNU_SOURCE
 #include "base/cpus.h"
@@ -30,8 +32,10 @@ static double read_number(const char *path)
     return read_line(path, line, sizeof line) ? strtod(line, NULL) : 0;
 }
 
-/* CPUs allowed by one folder; 0 = no limit said. */
-static double folder_limit(const char *folder, bool version2)
+/* What one folder allows; 0 = no limit said. */
+typedef double read_limit(const char *folder, bool version2);
+
+static double cpu_limit(const char *folder, bool version2)
 {
     char path[PATH_MAX + 32], line[64];
     if (version2) {
@@ -48,14 +52,21 @@ static double folder_limit(const char *folder, bool version2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+static double memory_limit(const char *folder, bool version2)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/memory.%s", folder, version2 ? "max" : "limit_in_bytes");
+    return read_number(path);
+}
+
 /* The least limit from `group` up to the mount point. */
-static double group_limit(const char *mount, const char *group, bool version2)
+static double group_limit(const char *mount, const char *group, bool version2, read_limit *read)
 {
     char folder[PATH_MAX];
     double least = 0;
     if (snprintf(folder, sizeof folder, "%s%s", mount, group) >= (int)sizeof folder) return 0;
     for (size_t floor = strlen(mount);;) {
-        double limit = folder_limit(folder, version2);
+        double limit = read(folder, version2);
         if (limit > 0 && (least == 0 || limit < least)) least = limit;
         char *slash = strrchr(folder, '/');
         if (!slash || (size_t)(slash - folder) < floor) return least;
@@ -63,18 +74,19 @@ static double group_limit(const char *mount, const char *group, bool version2)
     }
 }
 
-static bool names_cpu(const char *controllers)
+static bool names(const char *controllers, const char *wanted)
 {
     for (const char *at = controllers; at && *at;) {
         size_t length = strcspn(at, ",");
-        if (length == 3 && strncmp(at, "cpu", 3) == 0) return true;
+        if (length == strlen(wanted) && strncmp(at, wanted, length) == 0) return true;
         at += length;
         if (*at == ',') at++;
     }
     return false;
 }
 
-int32_t stk_cpu_quota(const char *root)
+/* Of all groups this process is in; 0 = none. */
+static double least_limit(const char *root, const char *controller, read_limit *read)
 {
     char path[PATH_MAX], line[PATH_MAX], mount[PATH_MAX];
     double least = 0;
@@ -86,12 +98,19 @@ int32_t stk_cpu_quota(const char *root)
         if (!controllers || !(group = strchr(controllers + 1, ':'))) continue;
         *group++ = 0;
         bool version2 = *++controllers == 0;
-        if (!version2 && !names_cpu(controllers)) continue;
-        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, version2 ? "" : "/cpu");
-        double limit = group_limit(mount, group, version2);
+        if (!version2 && !names(controllers, controller)) continue;
+        snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s%s", root, version2 ? "" : "/",
+                 version2 ? "" : controller);
+        double limit = group_limit(mount, group, version2, read);
         if (limit > 0 && (least == 0 || limit < least)) least = limit;
     }
     if (file) fclose(file);
+    return least;
+}
+
+int32_t stk_cpu_quota(const char *root)
+{
+    double least = least_limit(root, "cpu", cpu_limit);
     if (least <= 0) return 0;
     if (least > 1e6) return 1000000;
     int32_t whole = (int32_t)least;
@@ -107,4 +126,11 @@ int32_t stk_cpu_count(void)
     if (count < 1) count = 1;
     int32_t quota = stk_cpu_quota("");
     return quota > 0 && quota < count ? quota : count;
+}
+
+int64_t stk_memory_limit(const char *root)
+{
+    int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    double group = least_limit(root, "memory", memory_limit);
+    return group > 0 && group < (double)machine ? (int64_t)group : machine;
 }

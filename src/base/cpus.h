@@ -1,4 +1,4 @@
-/* cpus.h - how many processors this process may really use. */
+/* cpus.h - how many processors and how much memory this process may really use. */
 #ifndef STK_BASE_CPUS_H
 #define STK_BASE_CPUS_H
 
@@ -12,5 +12,8 @@ int32_t stk_cpu_count(void);
 /* The quota alone, rounded up, or 0 when there is none. `root` is put in front of /proc and /sys,
  * for tests; "" in earnest. */
 int32_t stk_cpu_quota(const char *root);
+
+/* Bytes: the least limit of the control groups, or all that the machine has. */
+int64_t stk_memory_limit(const char *root);
 
 #endif

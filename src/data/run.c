@@ -5,30 +5,13 @@
 #include "base/cpus.h"
 #include "data/tune.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CREW_QUEUE = 4096 };
 
-/* The limit of the control group, or of the machine. */
-static int64_t memory_limit(void)
-{
-    static const char *const files[] = {"/sys/fs/cgroup/memory.max",
-                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-    int64_t limit = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < 2; i++) {
-        FILE *f = fopen(files[i], "re");
-        long long value;
-        if (f && fscanf(f, "%lld", &value) == 1 && value > 0 && value < limit) limit = value;
-        if (f) fclose(f);
-    }
-    return limit;
-}
-
 int64_t stk_ram_budget(const stk_stream_options *o)
 {
-    return o->ram_budget > 0 ? o->ram_budget : memory_limit() / 4;
+    return o->ram_budget > 0 ? o->ram_budget : stk_memory_limit("") / 4;
 }
 
 static stk_stream_options resolve(stk_stream_options o)

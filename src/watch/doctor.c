@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_ADVICE = 32, MOST_CURVE = 12, MOST_VALUES = 6 };
 
@@ -326,7 +325,7 @@ static void find_knee(stk_report *r)
 /* What this machine's memory holds: activations grow with the batch, the rest does not. */
 static int64_t memory_limit(const doctor *d)
 {
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double memory = (double)stk_memory_limit("");
     double each = (double)d->r->memory.arena / (double)d->base.batch;
     double room = 0.8 * memory - 2 * (double)d->r->memory.variables;
     return each > 0 && room > 0 ? (int64_t)fmin(room / each, 1e15) : 0;

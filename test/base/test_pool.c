@@ -298,6 +298,18 @@ TEST(control_group_quotas)
     write_file(root, "/proc/self/cgroup", "nonsense\n::\n0::");
     CHECK_EQ_I64(stk_cpu_quota(root), 0);
     CHECK(stk_cpu_count() >= 1);
+    int64_t machine = stk_memory_limit(root); /* no group with a limit of its own */
+    CHECK(machine > 1 << 20);
+    write_file(root, "/proc/self/cgroup", "0::/a/b\n");
+    write_file(root, "/sys/fs/cgroup/a/b/memory.max", "max\n");
+    CHECK_EQ_I64(stk_memory_limit(root), machine);
+    write_file(root, "/sys/fs/cgroup/a/memory.max", "1048576\n");
+    CHECK_EQ_I64(stk_memory_limit(root), 1 << 20);
+    write_file(root, "/proc/self/cgroup", "7:memory:/m\n4:cpu,cpuacct:/y/z\n");
+    write_file(root, "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712\n");
+    CHECK_EQ_I64(stk_memory_limit(root), machine);
+    write_file(root, "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "2097152\n");
+    CHECK_EQ_I64(stk_memory_limit(root), 2 << 20);
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", root);
     CHECK(system(command) == 0);

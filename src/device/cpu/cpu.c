@@ -5,6 +5,7 @@
 #include "device/cpu/cpu.h"
 
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/float_env.h"
 #include "base/trace.h"
 #include "device/cpu/vec/vec.h"
@@ -12,7 +13,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
@@ -187,7 +187,7 @@ static void cpu_describe(stk_device *d, stk_device_report *out)
     snprintf(out->name, sizeof out->name, "cpu:0");
     snprintf(out->detail, sizeof out->detail, "%s, %s kernels", model, stk_vec_get()->name);
     out->threads = cpu->threads;
-    out->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    out->memory = stk_memory_limit("");
     out->fork_join_ns = cpu->fork_join_ns;
 }
 
