@@ -58,6 +58,8 @@ void cli_begin_watching(const cli_run *r, stk_job *job)
     cli_catch_signals(r->trainer);
     run_inside = job->run;
     job->run = run_unless_asked;
+    /* Without a word about it nobody knows how long the run will be, and whether its start matters. */
+    if (!cli_given(r->args, "epochs") && !cli_given(r->args, "steps")) job->plan_steps = 0;
 }
 
 /* ---- reports ------------------------------------------------------------------------------------------------------ */

@@ -7,7 +7,8 @@
 #define CLI_WATCHING_OPTIONS                                                                       \
     {"weights", "FILE", "as in train"}, {"optimizer", "TEXT", "as in train (default: adam)"},      \
         {"loss", "NAME", "as in train (default: what fits the targets)"},                          \
-        {"metrics", "NAMES", "as in train"}, {"epochs", "N", "of the run that is asked about"},    \
+        {"metrics", "NAMES", "as in train"},                                                       \
+        {"epochs", "N", "of the run that is asked about: does its start matter?"},                 \
         {"steps", "N", "steps per epoch of that run (default: all the data)"},                     \
         {"shuffle", "yes|no", "as in train (default: yes)"},                                       \
         {"seed", "N", "as in train (default: 0)"}, {"deterministic", NULL, "as in train"},         \

@@ -495,9 +495,10 @@ stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const s
     if (!job) return stk_fail_memory(err, "a job", sizeof *job);
     *job = (train_job){.trainer = t, .data = data, .fit = fit ? *fit : stk_fit_defaults()};
     make_narrow(job);
-    int64_t plan = job->fit.epochs * job->fit.steps_per_epoch;
-    if (plan == 0 && arrays)
-        plan = job->fit.epochs * stk_ceil_div(data->x[0]->shape[0], job->fit.batch);
+    int64_t epoch = job->fit.steps_per_epoch;
+    if (epoch == 0 && arrays) epoch = stk_ceil_div(data->x[0]->shape[0], job->fit.batch);
+    if (epoch == 0 && !arrays) epoch = stk_max_i64(stk_dataset_cardinality(data->dataset), 0);
+    int64_t plan = job->fit.epochs * epoch;
     job->fit.epochs = 1;
     job->fit.initial_epoch = 0;
     job->fit.validation = NULL;

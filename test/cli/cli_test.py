@@ -263,7 +263,11 @@ class Watching(Command):
         self.assertIn("Epoch 3/3", out)
         json.loads(self.read("s.json"))
         self.assertIn(b"<svg", self.read("r.html"))
-        self.assertGreater(len(json.loads(self.read("r.json"))["places"]), 2)
+        report = json.loads(self.read("r.json"))
+        self.assertGreater(len(report["places"]), 2)
+        self.assertEqual(report["plan_steps"], 3 * 10)  # 200 rows in batches of 20
+        self.run_ok("profile", "m.json", "p.json", "--report", "q.json", "--quiet")
+        self.assertEqual(json.loads(self.read("q.json"))["plan_steps"], 0)  # nobody said how long it will be
         self.run_ok("train", *words, "b", "--settings", "s.json")
         self.assertEqual(self.read("a"), self.read("b"))  # probes leave no trace in the numbers
 
