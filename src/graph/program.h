@@ -43,8 +43,8 @@ typedef struct stk_thread_trial {
     int32_t threads; /* the decision so far: 1, or 0 for as many as each launch wants */
     int32_t block;   /* runs of one kind in a row during a trial; 0: there is none, ever */
     int32_t rounds, done;
-    int64_t spent; /* nanoseconds in this trial */
-    int64_t rest;  /* runs until the next trial */
+    int64_t spent[2]; /* nanoseconds in this trial, [one thread, all] */
+    int64_t rest;     /* runs until the next trial */
     int32_t kept[2];
     int64_t ns[2][STK_TRIAL_KEPT]; /* [one thread, all], rising */
 } stk_thread_trial;

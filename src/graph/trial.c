@@ -7,14 +7,15 @@
  * A while is 50 ms, or so long that what trying the slower way has cost stays below a hundredth of it: with somebody
  * else on the second processor a step on two may take milliseconds.
  *
- * The medians of the counted runs are compared. Results have the same bits either way. */
+ * The medians of the counted runs are compared; two runs of each kind are few, so a change of mind is slept over: three more
+ * rounds decide. Results have the same bits either way. */
 #include "graph/program.h"
 
 #include "base/clock.h"
 
 #include <math.h>
 
-enum { FIRST_ROUNDS = 4 };
+enum { FIRST_ROUNDS = 4, SECOND_THOUGHT = 3 };
 
 /* Runs of one kind in a row; long programs afford fewer, very long ones none: there threads pay. */
 static int32_t block_of(double ns) { return ns < 100e3 ? 8 : ns < 1e6 ? 4 : ns < 20e6 ? 2 : 0; }
@@ -37,19 +38,34 @@ static void note(stk_thread_trial *t, int all, int64_t ns)
     t->ns[all][at] = ns;
 }
 
+static double median(const stk_thread_trial *t, int all)
+{
+    return (double)t->ns[all][(t->kept[all] - 1) / 2];
+}
+
+static void start_over(stk_thread_trial *t, int32_t rounds)
+{
+    t->kept[0] = t->kept[1] = t->done = 0;
+    t->spent[0] = t->spent[1] = 0;
+    t->rounds = rounds;
+}
+
 /* A change of mind needs a clear difference. */
 static void decide(stk_thread_trial *t)
 {
     static const double CLEARLY = 0.97, LEAST_REST_NS = 50e6, MOST_REST_NS = 10e9;
-    double one = (double)t->ns[0][t->kept[0] / 2], all = (double)t->ns[1][t->kept[1] / 2];
+    double one = median(t, 0), all = median(t, 1);
     bool was_one = t->threads == 1 || t->rounds == FIRST_ROUNDS;
-    t->threads = was_one ? !(all < CLEARLY * one) : one < CLEARLY * all;
-    double chosen = fmax(t->threads == 1 ? one : all, 1),
-           lost = (double)t->spent - chosen * t->done;
+    int32_t better = was_one ? !(all < CLEARLY * one) : one < CLEARLY * all;
+    if (better != t->threads && t->rounds == 1) {
+        start_over(t, SECOND_THOUGHT);
+        return;
+    }
+    t->threads = better;
+    double chosen = fmax(t->threads == 1 ? one : all, 1);
+    double lost = (double)t->spent[t->threads == 1] - chosen * t->done / 2;
     t->rest = (int64_t)(fmin(fmax(100 * lost, LEAST_REST_NS), MOST_REST_NS) / chosen) + 1;
-    t->kept[0] = t->kept[1] = t->done = 0;
-    t->spent = 0;
-    t->rounds = 1;
+    start_over(t, 1);
 }
 
 stk_status stk_program_run_trial(stk_program *p, stk_error *err)
@@ -60,7 +76,7 @@ stk_status stk_program_run_trial(stk_program *p, stk_error *err)
     int64_t start = stk_now_ns();
     STK_TRY(stk_program_run_once(p, all ? 0 : 1, err));
     int64_t took = stk_now_ns() - start;
-    t->spent += took;
+    t->spent[all] += took;
     if (counts) note(t, all, took);
     if (++t->done == 2 * t->block * t->rounds) decide(t);
     return STK_OK;

@@ -198,11 +198,14 @@ static double price_tiny_ops(const court *c)
     double part = lost / c->wall;
     return part > 0 && part < 1 ? 1 / (1 - part) : 0;
 }
-/* Calls are counted, and noise only makes them longer: this holds on a noisy machine too. */
-static bool is_overhead(const court *c)
+/* What a step costs whatever its batch. A cause that a step pays once is worth less by four times the batch than by its own probe. */
+static double price_overhead(const court *c)
 {
-    return above_one(c->f->batch_gain) > LARGE_BATCH_GAIN * (1 + c->r->noise) || has_tiny_ops(c);
+    double gain = above_one(c->f->batch_gain);
+    return fmax(gain > LARGE_BATCH_GAIN * (1 + c->r->noise) ? gain : 0, price_tiny_ops(c));
 }
+/* Calls are counted, and noise only makes them longer: this holds on a noisy machine too. */
+static bool is_overhead(const court *c) { return price_overhead(c) > 0 || has_tiny_ops(c); }
 static void say_overhead(court *c)
 {
     char a[24], b[24];
@@ -341,7 +344,7 @@ static stk_rule decide(court *c)
         say_warm_up(c);
         return STK_RULE_WARM_UP;
     }
-    if (cause >= 0 && dearest >= price_tiny_ops(c)) {
+    if (cause >= 0 && dearest >= price_overhead(c)) {
         priced[cause].say(c);
         return priced[cause].rule == STK_RULE_INPUT ? storage_or_input(c->r) : priced[cause].rule;
     }

@@ -163,6 +163,23 @@ TEST(overhead)
     expect(r, &f, "overhead-bound", "many tiny ops");
 }
 
+/* A step pays for a callback once: four times the batch saves three quarters of it. */
+TEST(overhead_against_a_cause)
+{
+    stk_findings f = {.processors = 2, .batch_gain = about(1.6)};
+    stk_report *r = books();
+    REQUIRE(CHECK(r));
+    spend(r, STK_BOOK_CALLBACKS, 0.5);
+    f.gain[STK_KNOB_FREE_CALLBACKS] = about(2);
+    expect(r, &f, "callback-bound", "callbacks: 50 %");
+    f = (stk_findings){.processors = 2, .batch_gain = about(3.8)};
+    r = books();
+    REQUIRE(CHECK(r));
+    spend(r, STK_BOOK_INPUT, 0.05);
+    f.gain[STK_KNOB_FREE_INPUT] = about(1.12);
+    expect(r, &f, "overhead-bound", "four times the batch: 3.80x");
+}
+
 /* 400 ms of building are half of such a run; a slower start is a loss only by what it is slower. */
 TEST(warm_up_is_what_settled_steps_would_not_take)
 {
