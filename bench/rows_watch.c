@@ -178,18 +178,15 @@ static int record_residual(const workload *w, void *state, double *percent)
     return code;
 }
 
-/* Somebody else may take the processor just where nobody claims the time: the best of a few recordings counts. */
+/* Somebody else may take the processor just where nobody claims the time: the median of a few recordings counts. */
 static int residual_of(const workload *w, int threads, double *percent)
 {
     enum { TRIES = 5 };
     void *state = NULL;
-    *percent = 100;
+    double all[TRIES];
     int code = open_workload(w, threads, &state);
-    for (int i = 0; i < TRIES && !code; i++) {
-        double one;
-        code = record_residual(w, state, &one);
-        *percent = fmin(*percent, one);
-    }
+    for (int i = 0; i < TRIES && !code; i++) code = record_residual(w, state, &all[i]);
+    *percent = code ? 100 : stk_median(all, TRIES);
     bench_note_number(w->name, *percent);
     if (state) w->teardown(state);
     return code;

@@ -92,12 +92,12 @@ stk_status stk_program_feed(stk_program *p, const char *input, stk_tensor *t, st
     if (!p || !input || !t)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_program_feed: program, input and tensor must be given");
+    uint64_t start = stk_trace_start(); /* finding and checking are part of it */
     stk_feed *f = find_feed(p, input);
     if (!f)
         return stk_fail(err, STK_ERR_ARGUMENT, "no input '%s'; the first of %d is '%s'", input,
                         p->nfeeds, p->nfeeds ? p->feeds[0].name : "");
     STK_TRY(check_feed(f, t, err));
-    uint64_t start = stk_trace_start();
     stk_status status = STK_OK;
     if (p->device->vt->shares_memory && t->dtype == f->type.dtype && stk_tensor_is_dense(t)) {
         stk_tensor *old = f->tensor;
@@ -132,13 +132,13 @@ stk_status stk_program_run_once(stk_program *p, int32_t threads, stk_error *err)
 stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
 {
     if (!p) return stk_fail(err, STK_ERR_ARGUMENT, "stk_program_run: the program is NULL");
+    uint64_t start = stk_trace_start();
     for (int32_t i = 0; i < p->nfeeds; i++)
         if (!p->feeds[i].address)
             return stk_fail(err, STK_ERR_STATE,
                             "input '%s' was not fed; call stk_program_feed first",
                             p->feeds[i].name);
     const stk_device_vt *vt = p->device->vt;
-    uint64_t start = stk_trace_start();
     for (int64_t t = 0; t < times; t++) {
         if (vt->shares_memory)
             *(int64_t *)p->step_address = p->step;
