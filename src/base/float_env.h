@@ -36,6 +36,23 @@ static inline stk_float_env stk_float_env_enter(void)
 #endif
 }
 
+/* The other way round, for what must give the same bits on every thread: text that is read as numbers. */
+static inline stk_float_env stk_float_env_exact(void)
+{
+#if defined(__x86_64__)
+    unsigned was = _mm_getcsr();
+    if (was & 0x8040) _mm_setcsr(was & ~0x8040u);
+    return was;
+#elif defined(__aarch64__)
+    uint64_t was;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(was));
+    __asm__ volatile("msr fpcr, %0" : : "r"(was & ~((uint64_t)1 << 24)));
+    return was;
+#else
+    return 0;
+#endif
+}
+
 static inline void stk_float_env_leave(stk_float_env was)
 {
 #if defined(__x86_64__)

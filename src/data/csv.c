@@ -2,7 +2,6 @@
  * piece by piece. */
 #include "base/cpus.h"
 #include "base/dtype.h"
-#include "base/float_env.h"
 #include "base/map.h"
 #include "base/pool.h"
 #include "base/tensor.h"
@@ -399,9 +398,7 @@ static stk_status read_chunks(const stk_csv *t, chunk *chunks, int64_t count, st
     stk_status status = growing_make(&t->plan, 1, &rows, &g, err);
     if (status == STK_OK) {
         w.data = g.data;
-        stk_float_env was = stk_float_env_enter(); /* as the pool's threads have it */
         stk_pool_run(pool, parse_chunk, &w, count);
-        stk_float_env_leave(was);
         for (int64_t i = 0; i < count && status == STK_OK; i++) {
             status = chunks[i].status;
             if (status != STK_OK && err) *err = chunks[i].err;

@@ -1,6 +1,7 @@
 /* Rows of a CSV file into columns. Numbers are read where they stand, without cutting the row into
  * fields first; only what that fast way does not know is looked at again, slowly. */
 #include "base/dtype.h"
+#include "base/float_env.h"
 #include "base/number.h"
 #include "data/csv.h"
 
@@ -322,9 +323,9 @@ static stk_status parse_row(const stk_csv_plan *plan, row_place place, const cha
     return STK_OK;
 }
 
-stk_status stk_csv_rows(const stk_csv_plan *plan, const char *base, const char *at, const char *end,
-                        int64_t first, int64_t most, const stk_csv_sink *sink, int64_t *rows,
-                        stk_error *err)
+static stk_status parse_rows(const stk_csv_plan *plan, const char *base, const char *at,
+                             const char *end, int64_t first, int64_t most, const stk_csv_sink *sink,
+                             int64_t *rows, stk_error *err)
 {
     int64_t row = 0;
     while (at < end && row < most) {
@@ -340,4 +341,15 @@ stk_status stk_csv_rows(const stk_csv_plan *plan, const char *base, const char *
     }
     *rows = row;
     return STK_OK;
+}
+
+/* 1e-40 is 1e-40, whichever thread reads it. */
+stk_status stk_csv_rows(const stk_csv_plan *plan, const char *base, const char *at, const char *end,
+                        int64_t first, int64_t most, const stk_csv_sink *sink, int64_t *rows,
+                        stk_error *err)
+{
+    stk_float_env was = stk_float_env_exact();
+    stk_status status = parse_rows(plan, base, at, end, first, most, sink, rows, err);
+    stk_float_env_leave(was);
+    return status;
 }

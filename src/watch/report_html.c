@@ -91,7 +91,7 @@ static void put_facts(const stk_report *r, stk_text *t)
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
     double kernels = r->book[STK_BOOK_KERNELS] + r->book[STK_BOOK_OPTIMIZER];
     stk_text_put(t, "<div class=\"facts\">");
-    put_fact(t, stk_time_text(r->median, text), "a steady step");
+    put_fact(t, stk_time_text(wall > 0 ? wall : r->median, text), "a steady step");
     if (r->batch && wall > 0)
         put_fact(t, stk_count_text((double)r->batch / wall, text), "examples per second");
     if (wall > 0) {

@@ -121,12 +121,13 @@ static void put_phases(const stk_report *r, stk_text *t)
 
 static void put_books(const stk_report *r, stk_text *t)
 {
-    char a[24], b[24], c[24];
+    char a[24], b[24], c[24], d[24];
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
     if (!r->book_steps || wall <= 0) return;
     put_rule(t, "one step of the steady state");
-    stk_text_put(t, "  %s (of 10 steps one is below %s, one above %s)", stk_time_text(r->median, a),
-                 stk_time_text(r->p10, b), stk_time_text(r->p90, c));
+    stk_text_put(t, "  %s on average (median %s, of 10 steps one below %s, one above %s)",
+                 stk_time_text(wall, a), stk_time_text(r->median, b), stk_time_text(r->p10, c),
+                 stk_time_text(r->p90, d));
     if (r->batch) stk_text_put(t, ", %s examples/s", stk_count_text((double)r->batch / wall, a));
     stk_text_add(t, "\n", 1);
     for (int k = 0; k < STK_BOOK_COUNT; k++) {

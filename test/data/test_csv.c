@@ -2,6 +2,7 @@
 #include "check.h"
 #include "temporary.h"
 
+#include "base/float_env.h"
 #include "base/rng.h"
 #include "base/tensor.h"
 #include "data/csv_number.h"
@@ -194,6 +195,29 @@ TEST(chunks_in_parallel_give_the_same_table)
             for (int i = 0; i < 3; i++) stk_tensor_release(c[i]);
             stk_csv_close(t);
         }
+    }
+}
+
+/* Our threads take subnormals for zero while they compute; what stands in a file is no computation. */
+TEST(subnormals_are_read_as_they_are)
+{
+    stk_error err;
+    for (int flushed = 0; flushed < 2; flushed++) {
+        stk_csv *t = NULL;
+        stk_tensor *whole = NULL, *piece = NULL;
+        int64_t rows = 0;
+        stk_float_env was = flushed ? stk_float_env_enter() : stk_float_env_exact();
+        REQUIRE(CHECK_OK(open_text("x\n1e-40\n2.5\n", NULL, &t, &err)));
+        CHECK_OK(stk_csv_read(t, &whole, &err));
+        CHECK_OK(stk_csv_next(t, 2, &piece, &rows, &err));
+        stk_float_env_leave(was);
+        REQUIRE(CHECK(whole && piece && rows == 2));
+        static const float wanted[2] = {1e-40f, 2.5f};
+        CHECK(!memcmp(whole->data, wanted, sizeof wanted));
+        CHECK(!memcmp(piece->data, wanted, sizeof wanted));
+        stk_tensor_release(whole);
+        stk_tensor_release(piece);
+        stk_csv_close(t);
     }
 }
 
