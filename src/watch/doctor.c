@@ -151,7 +151,7 @@ static stk_status probe_ceilings(doctor *d, stk_error *err)
                     {STK_KNOB_FREE_MODEL, "if the model were free"},
                     {STK_KNOB_FREE_HOST, "if host functions were free"},
                     {STK_KNOB_FREE_CALLBACKS, "if callbacks were free"}};
-    enum { CEILINGS = sizeof ceilings / sizeof *ceilings };
+    enum { CEILINGS = sizeof ceilings / sizeof *ceilings, TOLD = 3 };
     d->r->ceilings = stk_arena_array(&d->r->arena, CEILINGS, sizeof *d->r->ceilings);
     if (!d->r->ceilings) return stk_fail_memory(err, "ceilings", 0);
     for (int i = 0; i < CEILINGS; i++) {
@@ -163,6 +163,7 @@ static stk_status probe_ceilings(doctor *d, stk_error *err)
         if (k == STK_KNOB_FREE_MODEL) care.narrow = 1; /* good to know; no verdict hangs on it */
         stk_prober_tell(&d->p, ceilings[i].text);
         STK_TRY(probe(d, &s, care, &d->f.gain[k], err));
+        if (d->f.gain[k].high > TOLD * d->f.gain[k].low) continue; /* that is no number to show */
         d->r->ceilings[d->r->nceilings++] = (stk_ceiling){ceilings[i].text, d->f.gain[k]};
     }
     return STK_OK;
