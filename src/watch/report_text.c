@@ -125,10 +125,10 @@ static void put_books(const stk_report *r, stk_text *t)
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
     if (!r->book_steps || wall <= 0) return;
     put_rule(t, "one step of the steady state");
-    stk_text_put(t, "  %s on average (median %s, of 10 steps one below %s, one above %s)",
-                 stk_time_text(wall, a), stk_time_text(r->median, b), stk_time_text(r->p10, c),
-                 stk_time_text(r->p90, d));
-    if (r->batch) stk_text_put(t, ", %s examples/s", stk_count_text((double)r->batch / wall, a));
+    stk_text_put(t, "  %s on average; 8 of 10 steps take %s to %s, median %s",
+                 stk_time_text(wall, a), stk_time_text(r->p10, b), stk_time_text(r->p90, c),
+                 stk_time_text(r->median, d));
+    if (r->batch) stk_text_put(t, "; %s examples/s", stk_count_text((double)r->batch / wall, a));
     stk_text_add(t, "\n", 1);
     for (int k = 0; k < STK_BOOK_COUNT; k++) {
         double share = r->book[k] / wall;
