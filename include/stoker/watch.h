@@ -49,7 +49,7 @@ typedef enum stk_phase {
     STK_PHASE_COUNT
 } stk_phase;
 typedef enum stk_knob {
-#define STK_KNOB(NAME, name, class, doc) STK_KNOB_##NAME,
+#define STK_KNOB(NAME, name, class, least, most, doc) STK_KNOB_##NAME,
 #include "knobs.def"
     STK_KNOB_COUNT
 } stk_knob;

@@ -18,18 +18,22 @@
 
 typedef uint64_t stk_float_env;
 
+#if defined(__x86_64__)
+#define STK_FLOAT_FLUSH (0x8000u | 0x0040u) /* of results, of operands */
+#elif defined(__aarch64__)
+#define STK_FLOAT_FLUSH ((uint64_t)1 << 24)
+#endif
+
 static inline stk_float_env stk_float_env_enter(void)
 {
 #if defined(__x86_64__)
-    enum { FLUSH_RESULTS = 0x8000, FLUSH_INPUTS = 0x0040 };
     unsigned was = _mm_getcsr();
-    if ((was & (FLUSH_RESULTS | FLUSH_INPUTS)) != (FLUSH_RESULTS | FLUSH_INPUTS))
-        _mm_setcsr(was | FLUSH_RESULTS | FLUSH_INPUTS);
+    if ((was & STK_FLOAT_FLUSH) != STK_FLOAT_FLUSH) _mm_setcsr(was | STK_FLOAT_FLUSH);
     return was;
 #elif defined(__aarch64__)
     uint64_t was;
     __asm__ volatile("mrs %0, fpcr" : "=r"(was));
-    __asm__ volatile("msr fpcr, %0" : : "r"(was | (uint64_t)1 << 24));
+    __asm__ volatile("msr fpcr, %0" : : "r"(was | STK_FLOAT_FLUSH));
     return was;
 #else
     return 0;
@@ -41,12 +45,12 @@ static inline stk_float_env stk_float_env_exact(void)
 {
 #if defined(__x86_64__)
     unsigned was = _mm_getcsr();
-    if (was & 0x8040) _mm_setcsr(was & ~0x8040u);
+    if (was & STK_FLOAT_FLUSH) _mm_setcsr(was & ~STK_FLOAT_FLUSH);
     return was;
 #elif defined(__aarch64__)
     uint64_t was;
     __asm__ volatile("mrs %0, fpcr" : "=r"(was));
-    __asm__ volatile("msr fpcr, %0" : : "r"(was & ~((uint64_t)1 << 24)));
+    __asm__ volatile("msr fpcr, %0" : : "r"(was & ~STK_FLOAT_FLUSH));
     return was;
 #else
     return 0;

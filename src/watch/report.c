@@ -19,8 +19,9 @@ static const char *const phases[] = {
 static const struct {
     const char *name, *doc;
     stk_knob_class class;
+    int64_t least, most;
 } knobs[] = {
-#define STK_KNOB(NAME, name, class, doc) {name, doc, STK_KNOB_IS_##class},
+#define STK_KNOB(NAME, name, class, least, most, doc) {name, doc, STK_KNOB_IS_##class, least, most},
 #include "stoker/knobs.def"
 };
 
@@ -35,6 +36,11 @@ const char *stk_knob_doc(stk_knob k) { return (unsigned)k < STK_KNOB_COUNT ? kno
 stk_knob_class stk_knob_class_of(stk_knob k)
 {
     return (unsigned)k < STK_KNOB_COUNT ? knobs[k].class : STK_KNOB_IS_CEILING;
+}
+
+void stk_knob_range(stk_knob k, int64_t *least, int64_t *most)
+{
+    *least = knobs[k].least, *most = knobs[k].most;
 }
 
 bool stk_knob_parse(const char *name, stk_knob *out)

@@ -158,6 +158,7 @@ enum { STK_STEPS_KEPT = 600, STK_SPANS_KEPT = 1500, STK_BUFFERS_KEPT = 400 };
 stk_report *stk_report_new(void); /* NULL without memory */
 const char *stk_book_colour(stk_book book);
 bool stk_knob_parse(const char *name, stk_knob *out);
+void stk_knob_range(stk_knob knob, int64_t *least, int64_t *most);
 /* The dataset (taken over) as these settings want it made, without prefetch. */
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err);
 /* The same with a cache of at most so many MiB where one belongs, if it does anywhere. */

@@ -39,12 +39,8 @@ stk_status stk_job_settings_save(const stk_job_settings *s, const char *path, st
 /* A file may say anything. */
 static stk_status check_range(const char *path, stk_knob knob, int64_t value, stk_error *err)
 {
-    int64_t least = 1, most = INT32_MAX;
-    if (knob == STK_KNOB_FUSED || knob == STK_KNOB_NATIVE_INPUT || knob == STK_KNOB_ELECTED)
-        least = 0, most = 1;
-    if (knob == STK_KNOB_THREADS || knob == STK_KNOB_WORKERS) most = 4096;
-    if (knob == STK_KNOB_CALLBACK_EVERY) least = 0; /* at ends of epochs only */
-    if (knob == STK_KNOB_PRECISION) least = 16, most = 32;
+    int64_t least, most;
+    stk_knob_range(knob, &least, &most);
     if (value >= least && value <= most) return STK_OK;
     return stk_fail(err, STK_ERR_FORMAT, "%s: \"%s\" is %lld, it takes %lld..%lld", path,
                     stk_knob_name(knob), (long long)value, (long long)least, (long long)most);
