@@ -1,5 +1,5 @@
 /* Activations by name. */
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "layers/activation.h"
 #include "stoker/nn.h"
 

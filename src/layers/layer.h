@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/shape.h"
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "layers/config.h"
 #include "stoker/layers.h"
 #include "stoker/nn.h"

@@ -1,5 +1,5 @@
 /* Regularisers and constraints as graph: the numbers of Keras. */
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "layers/objects.h"
 #include "stoker/nn.h"
 

@@ -3,7 +3,7 @@
 #define STK_OPTIM_OPTIMIZER_H
 
 #include "base/json.h"
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "optim/options.h"
 #include "stoker/optim.h"
 

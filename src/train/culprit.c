@@ -4,7 +4,7 @@
 #include "train/trainer.h"
 
 #include "base/dtype.h"
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <inttypes.h>
 #include <math.h>

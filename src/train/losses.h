@@ -3,7 +3,7 @@
 #define STK_TRAIN_LOSSES_H
 
 #include "base/json.h"
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "optim/options.h"
 #include "stoker/losses.h"
 #include "stoker/nn.h"

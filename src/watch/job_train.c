@@ -1,8 +1,8 @@
 /* job_train.c - a trainer as a job for the doctor. Each lane keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
 #include "base/cpus.h"
-#include "data/keep.h"
-#include "graph/store.h"
+#include "data/stream/keep.h"
+#include "graph/run/store.h"
 #include "train/trainer.h"
 #include "watch/report.h"
 

@@ -2,7 +2,7 @@
 #ifndef STK_WATCH_RECORD_H
 #define STK_WATCH_RECORD_H
 
-#include "graph/program.h"
+#include "graph/run/program.h"
 #include "watch/report.h"
 
 typedef enum stk_role {

@@ -2,7 +2,7 @@
  * training follows it. */
 #include "base/file.h"
 #include "base/json.h"
-#include "data/keep.h"
+#include "data/stream/keep.h"
 #include "watch/report.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "base/float_env.h"
 #include "base/rng.h"
 #include "base/tensor.h"
-#include "data/csv_number.h"
+#include "data/formats/csv_number.h"
 #include "stoker/csv.h"
 
 #include <float.h>

@@ -1,7 +1,7 @@
 /* Where a cache is put by itself, what it holds, and that nothing changes by it, to the bit. */
 #include "pipelines.h"
 
-#include "data/keep.h"
+#include "data/stream/keep.h"
 #include "stoker/pixels.h"
 
 #include <unistd.h>

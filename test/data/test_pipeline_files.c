@@ -2,7 +2,7 @@
 #include "pipelines.h"
 #include "temporary.h"
 
-#include "data/expression.h"
+#include "data/json/expression.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* Computed orders: permutations of every size, alike one by one and many at a time, and as mixed as they should be. */
 #include "check.h"
 
-#include "data/order.h"
+#include "data/nodes/order.h"
 
 static void check_size(int64_t n, uint64_t seed)
 {

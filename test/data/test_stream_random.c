@@ -4,8 +4,8 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "data/keep.h"
-#include "data/pipeline.h"
+#include "data/stream/keep.h"
+#include "data/json/pipeline.h"
 
 /* ---- random numbers of the test itself ------------------------------------------------------------- */
 static uint64_t dice_state;

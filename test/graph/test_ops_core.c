@@ -1,5 +1,5 @@
 /* Shape operations, reductions and matrix products: values, gradients, edges, mistakes. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 #include "graph/op_case.h"
 
 #define BUILD(name, ...)                                                                           \

@@ -2,7 +2,7 @@
  * number of threads. */
 #include "check.h"
 
-#include "graph/program.h"
+#include "graph/run/program.h"
 #include "stoker/nn.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* bucket_by_sequence_length - elements of similar length batched together and padded. A bucket is handed out when it
  * is full; what is left at the end comes by rising length. */
-#include "data/hold.h"
-#include "data/pad.h"
+#include "data/core/hold.h"
+#include "data/nodes/pad.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  * In RAM and by number, places are filled as they are asked for. In order, the first stream that gets to the end has
  * filled it. A file is written by the first stream that gets to its end, and read from then on. A saved position is a
  * count; what comes before it is made again when the cache is not there yet. */
-#include "data/cache.h"
-#include "data/hold.h"
-#include "data/run.h"
-#include "data/snapshot.h"
+#include "data/nodes/cache.h"
+#include "data/core/hold.h"
+#include "data/core/run.h"
+#include "data/formats/snapshot.h"
 
 #include <pthread.h>
 #include <stdio.h>

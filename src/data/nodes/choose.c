@@ -1,8 +1,8 @@
 /* choose_from_datasets, sample_from_datasets - each output comes from one of several inputs: the one that a dataset of
  * numbers names, or one drawn by weights. Draw k is keyed by (seed, epoch, k). */
 #include "base/rng.h"
-#include "data/hold.h"
-#include "data/iter.h"
+#include "data/core/hold.h"
+#include "data/core/iter.h"
 
 #include <math.h>
 #include <stdio.h>

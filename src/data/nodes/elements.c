@@ -1,5 +1,5 @@
 /* elements - a list of whole elements, each of its own shape: what a window or a group consists of. */
-#include "data/hold.h"
+#include "data/core/hold.h"
 
 #include <stdio.h>
 

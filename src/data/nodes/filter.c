@@ -1,5 +1,5 @@
 /* filter, take_while - elements for which a function says yes; up to the first for which it says no. */
-#include "data/iter.h"
+#include "data/core/iter.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* generator - elements from a callback of the user's. A saved position is a count; it is walked to. */
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* group_by_window - elements that share a key are collected; each `size` of them become a dataset that a function turns
  * into another, whose elements are handed out. At the end the groups that are left follow, oldest key first. */
-#include "data/hold.h"
+#include "data/core/hold.h"
 
 #include <stdio.h>
 #include <string.h>

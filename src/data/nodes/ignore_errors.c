@@ -1,5 +1,5 @@
 /* ignore_errors - passes over elements that cannot be made, and counts them. Out of memory is never passed over. */
-#include "data/iter.h"
+#include "data/core/iter.h"
 
 #include <stdio.h>
 

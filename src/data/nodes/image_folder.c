@@ -4,9 +4,9 @@
 #include "base/resize_taps.h"
 #include "base/rng.h"
 #include "base/tensor.h"
-#include "data/node.h"
-#include "data/picture.h"
-#include "data/pixels.h"
+#include "data/core/node.h"
+#include "data/pictures/picture.h"
+#include "data/pixels/pixels.h"
 #include "stoker/sources.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* list_files - paths that match patterns, as a memory source of strings: sorted, or in a shuffled order. */
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <glob.h>
 #include <string.h>

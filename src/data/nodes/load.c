@@ -1,7 +1,7 @@
 /* load - the elements of a snapshot (snapshot.h), by number. */
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* map - functions over elements. By number when the input is; otherwise elements are read in order and mapped by
  * workers, ready results being handed out in order, or as they come when `unordered`. */
-#include "data/map.h"
+#include "data/nodes/map.h"
 
 #include "base/tensor.h"
-#include "data/hold.h"
-#include "data/marks.h"
-#include "data/ring.h"
-#include "data/tune.h"
+#include "data/core/hold.h"
+#include "data/workers/marks.h"
+#include "data/workers/ring.h"
+#include "data/workers/tune.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* memory - rows of tensors. A row is a view, a batch of neighbours too; scattered rows are gathered. */
 #include "base/dtype.h"
 #include "base/tensor.h"
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* options - settings of the stream that ride on the dataset. Does nothing to elements; plans leave it out. */
-#include "data/iter.h"
-#include "data/rewrite.h"
+#include "data/core/iter.h"
+#include "data/stream/rewrite.h"
 
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {

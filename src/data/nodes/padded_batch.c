@@ -1,7 +1,7 @@
 /* padded_batch - batches of elements whose sizes differ, padded to the largest or to given sizes. */
-#include "data/hold.h"
-#include "data/iter.h"
-#include "data/pad.h"
+#include "data/core/hold.h"
+#include "data/core/iter.h"
+#include "data/nodes/pad.h"
 
 #include <stdio.h>
 

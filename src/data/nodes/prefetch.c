@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/float_env.h"
 #include "base/trace.h"
-#include "data/marks.h"
-#include "data/run.h"
-#include "data/tune.h"
+#include "data/workers/marks.h"
+#include "data/core/run.h"
+#include "data/workers/tune.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* random - int64 numbers of 0 .. 2^63 - 1, number i keyed by (seed, epoch, i). */
 #include "base/rng.h"
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <stdio.h>
 

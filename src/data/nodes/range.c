@@ -1,5 +1,5 @@
 /* range - start, start + step, ... before stop, as int64 scalars. */
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <stdio.h>
 

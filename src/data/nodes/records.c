@@ -4,7 +4,7 @@
  * open as long as somebody holds a piece. */
 #include "base/map.h"
 #include "base/tensor.h"
-#include "data/node.h"
+#include "data/core/node.h"
 #include "stoker/sources.h"
 
 #include <stdio.h>

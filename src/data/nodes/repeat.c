@@ -1,5 +1,5 @@
 /* repeat - the input again and again, each pass an epoch of its own for shuffles and random maps. */
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* scan - a function with a memory: (state, element) -> (state, output), one after the other. reduce - only the state
  * after the last element. */
-#include "data/hold.h"
+#include "data/core/hold.h"
 
 #include <stdio.h>
 #include <string.h>

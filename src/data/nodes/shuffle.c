@@ -5,10 +5,10 @@
  * State of the buffer: which elements of the input are in it, and the way back to the oldest of them; they are read
  * again after a restore. */
 #include "base/rng.h"
-#include "data/hold.h"
-#include "data/marks.h"
-#include "data/order.h"
-#include "data/run.h"
+#include "data/core/hold.h"
+#include "data/workers/marks.h"
+#include "data/nodes/order.h"
+#include "data/core/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

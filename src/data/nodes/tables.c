@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "base/npy.h"
 #include "base/tensor.h"
-#include "data/node.h"
+#include "data/core/node.h"
 #include "stoker/sources.h"
 
 #include <stdio.h>

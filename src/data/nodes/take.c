@@ -1,5 +1,5 @@
 /* take, skip, shard - some of the elements. One node: every `step`-th from `first` on, `count` of them at most. */
-#include "data/iter.h"
+#include "data/core/iter.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* unbatch - the rows of each element one by one. rebatch is unbatch and batch. */
 #include "base/tensor.h"
-#include "data/node.h"
+#include "data/core/node.h"
 
 #include <string.h>
 

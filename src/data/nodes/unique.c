@@ -1,7 +1,7 @@
 /* unique - each element once, at its first appearance. Keeps the bytes of what it has seen, within the RAM budget. */
 #include "base/rng.h"
-#include "data/node.h"
-#include "data/run.h"
+#include "data/core/node.h"
+#include "data/core/run.h"
 
 #include <string.h>
 

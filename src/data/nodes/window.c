@@ -1,6 +1,6 @@
 /* window - elements i * shift + k * stride, k = 0 .. size - 1, stacked as element i, or as datasets. Without
  * drop_remainder the last windows are shorter. */
-#include "data/nested.h"
+#include "data/core/nested.h"
 
 #include <stdio.h>
 #include <string.h>

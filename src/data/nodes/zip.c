@@ -1,6 +1,6 @@
 /* zip - one element of each input side by side; as long as the shortest. enumerate is a zip with a range. */
-#include "data/hold.h"
-#include "data/iter.h"
+#include "data/core/hold.h"
+#include "data/core/iter.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * Branches are taken with select, and the branch not taken is fed a harmless value: otherwise an infinity there times a
  * zero gradient would be NaN. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 #include "stoker/nn.h"
 
 #include <math.h>

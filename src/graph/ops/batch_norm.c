@@ -4,7 +4,7 @@
  * left as elementwise ops so that it fuses with the activation behind it. Backward it is two passes over (dy, x):
  * `column_sums`, then one elementwise chain for dx. The gradient rule that makes it so sits on `scale_shift`, an op
  * whose value is its first input (the elementwise result) and which the compiler drops. */
-#include "graph/compose.h"
+#include "graph/ir/compose.h"
 #include "stoker/nn.h"
 
 #include <math.h>

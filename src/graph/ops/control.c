@@ -8,8 +8,8 @@
  *
  * Attributes of scan: ncarry, nxs, trips, reverse, saved. With `saved` the outputs after carry and ys are the carries
  * as they entered each trip, stacked: what the gradient needs to redo a trip. */
-#include "graph/op.h"
-#include "graph/rewrite.h"
+#include "graph/ir/op.h"
+#include "graph/ir/rewrite.h"
 
 #include <stdio.h>
 #include <string.h>

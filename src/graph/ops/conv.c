@@ -7,7 +7,7 @@
  * Attributes of all three, with r spatial axes: stride[r] dilation[r] low[r] high[r] groups; then the sizes that the inputs leave open:
  * of the image for conv_bwd_data, of the kernel for conv_bwd_weight. A transposed convolution is
  * conv_bwd_data used forward. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

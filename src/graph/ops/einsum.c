@@ -3,7 +3,7 @@
  *
  * A label is a number: a letter is 0..51, axis k of an ellipsis (counted from its end) is 52 + k. A set of labels is
  * a bit mask. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <ctype.h>
 #include <stdarg.h>

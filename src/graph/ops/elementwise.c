@@ -1,6 +1,6 @@
 /* Elementwise operations: one row each in elementwise.def gives name, arity and result; here stand the shared
  * shape rule (numpy broadcasting) and one gradient per op. They lower to chains (fuse.c). */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <math.h>
 

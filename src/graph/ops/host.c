@@ -1,5 +1,5 @@
 /* A function of the caller as an operation: opaque to the compiler, and shown by its own name in a profile. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

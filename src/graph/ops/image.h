@@ -2,7 +2,7 @@
 #ifndef STK_GRAPH_OPS_IMAGE_H
 #define STK_GRAPH_OPS_IMAGE_H
 
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include "stoker/image.h"
 

@@ -1,6 +1,6 @@
 /* Operations that follow indices: gather and scatter of slices, take and put of single elements, one_hot, sort,
  * and the builders that are made of them. Gathers and scatters are each other's gradients. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include "base/tensor.h"
 

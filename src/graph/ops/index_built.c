@@ -1,5 +1,5 @@
 /* Builders over the operations of index.c: they check constants, fit axes and flatten coordinates. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include "base/tensor.h"
 

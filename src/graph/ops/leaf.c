@@ -1,5 +1,5 @@
 /* Leaves and effects: input, variable, const, step, iota, assign. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Matrix product, batched over leading axes (numpy broadcasting), with transpose flags. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 /* [.., m, k] x [.., k, n] -> [.., m, n]; flags swap the last two axes of an operand as stored. */
 static stk_status infer_matmul(stk_infer *c)

@@ -1,7 +1,7 @@
 /* Norms by row: layer norm and root-mean-square norm over the last axes, group norm, unit length. Each is one fused
  * op with a fused gradient; statistics are outputs because the gradient needs them. Batch norm is in
  * batch_norm.c. */
-#include "graph/compose.h"
+#include "graph/ir/compose.h"
 #include "stoker/nn.h"
 
 #include <math.h>

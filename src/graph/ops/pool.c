@@ -8,7 +8,7 @@
  *
  * `which` numbers the element of its window that was the maximum, so that x need not be kept for the gradient. The
  * gradient of max_pool_grad is max_pool_pick, and the other way round, so any order exists. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * other bits in every run, since the counter is the number of the run unless another is given.
  *
  * Attributes of all but the permutation: seed stream dtype low high shape...; a b (see stk_random_kind). */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 #include "stoker/nn.h"
 
 #include <math.h>

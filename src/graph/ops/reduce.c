@@ -2,7 +2,7 @@
  *
  * Attributes: kind, keep, axes... (sorted, each once). The kernel reduces the middle of [outer, n, inner]; a
  * set of axes that is not one block is brought there by a transpose when the graph is built. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

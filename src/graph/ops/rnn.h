@@ -3,7 +3,7 @@
 #define STK_GRAPH_OPS_RNN_H
 
 #include "device/kernels_rnn.h"
-#include "graph/op.h"
+#include "graph/ir/op.h"
 #include "stoker/recurrent.h"
 
 /* Recurrent weights [hidden, columns] in blocks of columns [columns / width, hidden, width]; 0 where that is not worth it. */

@@ -3,7 +3,7 @@
  *     linear_scan(a, b):  y[i] = a[i] * y[i-1] + b[i],  y[-1] = 0
  *
  * It is an op for users too (exponential moving averages, diagonal state spaces). */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 #include "stoker/nn.h"
 
 enum { AXIS, EXCLUSIVE, REVERSE, SCAN_INTS };

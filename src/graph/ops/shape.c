@@ -1,6 +1,6 @@
 /* Operations that move elements and compute none: reshape, transpose, broadcast, slice, pad, concat, and
  * the builders that are made of them. All but reshape lower to strided copies. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Builders made of the moves of shape.c: borders that mirror, rolls, diagonals, triangles, outer and cross
  * products. */
-#include "graph/op.h"
+#include "graph/ir/op.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * The ops work on the last axis; the builders bring another axis there. Cross entropy gives two outputs: the
  * loss of each row and d loss / d logits (softmax - target), so that its backward pass is one multiply. */
-#include "graph/compose.h"
+#include "graph/ir/compose.h"
 #include "stoker/nn.h"
 
 static stk_status infer_rows(stk_infer *c)

@@ -1,0 +1,228 @@
+/* The walk by number with workers. A job makes `grain` elements in a row; the grain grows until a job takes about
+ * a fifth of a millisecond, so that scalars are not handed over one by one. */
+#include "base/clock.h"
+#include "base/tensor.h"
+#include "data/core/iter.h"
+#include "data/workers/ring.h"
+#include "data/workers/tune.h"
+
+#include <string.h>
+
+enum { MOST_GRAIN = 256, JOB_TICKS = 500000, MOST_JOB_BYTES = 1 << 19 };
+
+typedef struct ahead {
+    stk_ring *ring;
+    int64_t begun; /* next to be given to a job */
+    int64_t grain;
+    stk_job *job; /* being handed out */
+    int64_t at;   /* of its elements */
+    bool any_order;
+    stk_gaps *gaps; /* restored: not to be made again */
+} ahead;
+
+typedef struct piece {
+    int64_t first, count, made; /* made < count: element `made` failed */
+    int64_t from, upto;         /* what it was given */
+    stk_tensor **parts;
+    int64_t room;
+} piece;
+
+static void work(void *context, stk_job *job)
+{
+    stk_iter *it = context;
+    piece *p = (piece *)job->data;
+    int32_t width = it->stage->ds->schema->n;
+    int64_t bytes = 0;
+    job->status = STK_OK;
+    for (; p->made < p->count && job->status == STK_OK; p->made++) {
+        stk_tensor **parts = p->parts + p->made * width;
+        job->status = stk_stage_get(it->stage, it->epoch, p->first + p->made, parts, &job->error);
+        if (job->status != STK_OK) return;
+        for (int32_t i = 0; i < width; i++) bytes += stk_tensor_bytes(parts[i]);
+    }
+    if (p->count) stk_stage_saw(it->stage, bytes / p->count);
+    __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static void clean(stk_job *job)
+{
+    piece *p = (piece *)job->data;
+    if (p->parts) stk_parts_release(p->room, p->parts);
+    stk_free(p->parts);
+    p->parts = NULL;
+}
+
+static stk_status open(stk_iter *it, stk_error *err)
+{
+    ahead *own = it->own;
+    own->grain = 1;
+    own->any_order = it->stage->ds->unordered || !it->stage->run->options.deterministic;
+    return stk_ring_new(it->stage, it, sizeof(piece), work, clean, &own->ring, err);
+}
+
+/* Elements in a row that are still to be begun; 0 at the end. */
+static int64_t left(stk_iter *it)
+{
+    ahead *own = it->own;
+    int64_t total = it->stage->ds->cardinality, room = INT64_MAX;
+    if (own->gaps) own->begun = stk_gaps_skip(own->gaps, own->begun, &room);
+    return total < 0 ? room : stk_min_i64(room, total - own->begun);
+}
+
+static stk_status start_job(stk_iter *it, stk_error *err)
+{
+    ahead *own = it->own;
+    int64_t width = it->stage->ds->schema->n;
+    int64_t count = stk_min_i64(own->grain, left(it));
+    stk_job *job = stk_ring_begin(own->ring, err);
+    if (!job) return STK_ERR_MEMORY;
+    piece *p = (piece *)job->data;
+    if (p->room < count * width) {
+        stk_free(p->parts); /* all handles in it were handed out */
+        p->room = 0;
+        p->parts = stk_parts_new(count * width);
+        if (!p->parts)
+            return stk_fail_memory(err, "stream", (size_t)(count * width) * sizeof(void *));
+        p->room = count * width;
+    }
+    p->first = p->from = own->begun;
+    p->count = count;
+    p->made = 0;
+    own->begun += count;
+    p->upto = own->begun;
+    return stk_ring_start(own->ring, job, err);
+}
+
+static void adapt_grain(stk_iter *it, const stk_job *job)
+{
+    ahead *own = it->own;
+    const piece *p = (const piece *)job->data;
+    if (p->count < own->grain) return;
+    int64_t bytes = __atomic_load_n(&it->stage->element_bytes, __ATOMIC_RELAXED);
+    bool more = job->ticks < JOB_TICKS / 2 && own->grain < MOST_GRAIN &&
+                bytes * own->grain * 2 <= MOST_JOB_BYTES;
+    if (more)
+        own->grain *= 2;
+    else if (job->ticks > JOB_TICKS * 4 && own->grain > 1)
+        own->grain /= 2;
+}
+
+/* Behind a failed element the rest of its job is still to be made; that is done here and now. */
+static stk_status hand_failure(stk_iter *it, stk_error *err)
+{
+    ahead *own = it->own;
+    stk_job *job = own->job;
+    piece *p = (piece *)job->data;
+    stk_status status = job->status;
+    if (err) *err = job->error;
+    int64_t done = p->made + 1, width = it->stage->ds->schema->n;
+    memset(p->parts, 0, (size_t)(p->made * width) * sizeof *p->parts);
+    p->first += done;
+    p->count -= done;
+    p->made = 0;
+    own->at = 0;
+    job->status = STK_OK;
+    if (p->count) work(it, job);
+    return status;
+}
+
+static void next_job(stk_iter *it)
+{
+    ahead *own = it->own;
+    if (own->job) {
+        adapt_grain(it, own->job);
+        stk_ring_pop(own->ring, own->job);
+        own->job = NULL;
+        stk_tuner_tick(it->stage->run);
+    }
+}
+
+static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
+{
+    ahead *own = it->own;
+    int64_t width = it->stage->ds->schema->n;
+    if (own->job && own->at == ((piece *)own->job->data)->count) next_job(it);
+    while (!own->job) {
+        int64_t room = stk_tuner_in_flight(it->stage, own->grain);
+        while (stk_ring_has_room(own->ring, room) && left(it) > 0) STK_TRY(start_job(it, err));
+        *end = stk_ring_depth(own->ring) == 0;
+        if (*end) return STK_OK;
+        stk_job *job = own->any_order ? stk_ring_any(own->ring) : stk_ring_oldest(own->ring);
+        own->job = job;
+        own->at = 0;
+        if (((piece *)job->data)->count == 0) next_job(it);
+    }
+    piece *p = (piece *)own->job->data;
+    if (own->at == p->made) return hand_failure(it, err);
+    memcpy(parts, p->parts + own->at * width, (size_t)width * sizeof *parts);
+    memset(p->parts + own->at * width, 0, (size_t)width * sizeof *parts);
+    own->at++;
+    return STK_OK;
+}
+
+/* Where job `i` of the ring stands: everything before *at was handed out, and all of it when it was taken. */
+static bool job_place(stk_iter *it, int64_t i, int64_t *from, int64_t *at)
+{
+    ahead *own = it->own;
+    stk_job *job = stk_ring_at(own->ring, i);
+    if (!job) return false;
+    const piece *p = (const piece *)job->data;
+    *from = p->from;
+    *at = job->taken ? p->upto : job == own->job ? p->first + own->at : p->from;
+    return true;
+}
+
+static bool add_gap(stk_gaps *gaps, int64_t from, int64_t upto)
+{
+    if (from == upto) return true;
+    bool joins = gaps->n && gaps->upto[gaps->n - 1] == from;
+    if (!joins && gaps->n == STK_GAPS_MOST) return false;
+    if (!joins) gaps->from[gaps->n++] = from;
+    gaps->upto[gaps->n - 1] = upto;
+    return true;
+}
+
+/* The position is the oldest element not handed out; what is beyond it and was, are gaps: of jobs in flight, and those
+ * restored that were not reached yet. */
+static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
+{
+    ahead *own = it->own;
+    stk_gaps *gaps = stk_calloc(1, sizeof *gaps);
+    int64_t from, at, position = own->begun;
+    bool fit = true;
+    if (!gaps) return stk_fail_memory(err, "stream", sizeof *gaps);
+    for (int64_t i = 0; job_place(it, i, &from, &at); i++) {
+        if (i == 0)
+            position = at;
+        else
+            fit &= add_gap(gaps, from, at);
+    }
+    for (int64_t i = 0; own->gaps && i < own->gaps->n; i++)
+        if (own->gaps->from[i] >= own->begun)
+            fit &= add_gap(gaps, own->gaps->from[i], own->gaps->upto[i]);
+    stk_gaps_save(gaps, position, out);
+    stk_free(gaps);
+    if (fit) return STK_OK;
+    return stk_fail(err, STK_ERR_STATE,
+                    "save: elements came too much out of order; read some more");
+}
+
+static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
+{
+    ahead *own = it->own;
+    return stk_gaps_restore(in, &own->begun, &own->gaps, err);
+}
+
+static void close(stk_iter *it)
+{
+    ahead *own = it->own;
+    stk_ring_close(own->ring);
+    stk_free(own->gaps);
+}
+
+const stk_walk stk_ahead_walk = {.size = sizeof(ahead),
+                                 .open = open,
+                                 .next = next,
+                                 .save = save,
+                                 .restore = restore,
+                                 .close = close};

@@ -1,0 +1,572 @@
+/* Eager calls: find the prepared operation for these shapes (or prepare it), point its launch at the tensors, run. */
+#include "graph/eager/eager.h"
+
+#include "base/tensor.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SIGNATURE_MAX = 512, INPUTS_MAX = 64, OUTPUTS_MAX = 16 };
+
+stk_status stk_eager_new(stk_device *device, stk_eager **out, stk_error *err)
+{
+    if (!out) return stk_fail(err, STK_ERR_ARGUMENT, "stk_eager_new: out is NULL");
+    stk_eager *e = stk_calloc(1, sizeof *e);
+    if (!e) return stk_fail_memory(err, "stk_eager_new", sizeof *e);
+    stk_status status = STK_OK;
+    e->size = 64;
+    e->table = stk_calloc((size_t)e->size, sizeof *e->table);
+    if (!e->table) status = stk_fail_memory(err, "stk_eager_new", 64 * sizeof *e->table);
+    if (device)
+        e->device = stk_device_retain(device);
+    else if (status == STK_OK)
+        status = stk_device_open("cpu:0", 0, &e->device, err);
+    if (status == STK_OK) status = stk_store_new(e->device, &e->store, err);
+    if (status == STK_OK)
+        *out = e;
+    else
+        stk_eager_release(e);
+    return status;
+}
+
+const stk_error *stk_eager_error(const stk_eager *e)
+{
+    static const stk_error none = {STK_ERR_ARGUMENT, "the eager context is NULL"};
+    return e ? &e->error : &none;
+}
+
+void stk_eager_set_step(stk_eager *e, int64_t step)
+{
+    if (e) e->step = step;
+}
+
+/* ---- results that are used again ------------------------------------------------------------------------ */
+
+static void free_prepared(stk_prepared *p)
+{
+    stk_free(p->signature);
+    stk_free(p->results);
+    stk_free(p);
+}
+
+/* The context and every tensor that may come back hold one count each; whoever drops the last one frees. */
+static void drop(stk_prepared *p)
+{
+    if (__atomic_sub_fetch(&p->living, 1, __ATOMIC_ACQ_REL) == 0) free_prepared(p);
+}
+
+static bool is_own_thread(const stk_prepared *p)
+{
+    return pthread_equal(p->thread, pthread_self());
+}
+
+static stk_tensor *handle_of(stk_buffer *buffer) { return (stk_tensor *)(void *)(buffer + 1); }
+
+static stk_result_pool *pool_of(stk_prepared *p, const stk_tensor *t)
+{
+    stk_result_pool *pool = p->results;
+    if (p->nout == 1) return pool;
+    stk_shape s = stk_tensor_shape(t);
+    while (pool->type.dtype != t->dtype || !stk_shape_equal(&pool->type.shape, &s)) pool++;
+    return pool;
+}
+
+/* The last handle of a result is gone: keep the block for the next result. Only the thread of the context keeps, so the
+ * spare list needs no lock; on other threads the block really goes. */
+static void recycle(stk_buffer *self)
+{
+    stk_prepared *p = self->owner;
+    stk_result_pool *pool = pool_of(p, handle_of(self));
+    if (is_own_thread(p) && !p->closed && pool->nspare < STK_EAGER_SPARE) {
+        pool->spare[pool->nspare++] = handle_of(self);
+        return;
+    }
+    pool->release(self);
+    drop(p);
+}
+
+static stk_tensor *new_result(stk_prepared *p, stk_result_pool *pool, stk_error *err)
+{
+    stk_tensor *t = NULL;
+    if (pool->nspare > 0 && is_own_thread(p)) {
+        t = pool->spare[--pool->nspare];
+        t->refs = t->buffer->refs = 1;
+        return t;
+    }
+    if (stk_tensor_raw(pool->type.dtype, pool->type.shape.rank, pool->type.shape.dim, &t, err) !=
+        STK_OK)
+        return NULL;
+    pool->release = t->buffer->release;
+    __atomic_add_fetch(&p->living, 1, __ATOMIC_RELAXED);
+    t->buffer->release = recycle;
+    t->buffer->owner = p;
+    return t;
+}
+
+static void close_prepared(stk_prepared *p)
+{
+    stk_program_release(p->program);
+    p->program = NULL;
+    p->closed = true;
+    for (int32_t o = 0; o < p->nout; o++)
+        while (p->results[o].nspare > 0) {
+            p->results[o].release(p->results[o].spare[--p->results[o].nspare]->buffer);
+            drop(p);
+        }
+    drop(p);
+}
+
+void stk_eager_release(stk_eager *e)
+{
+    if (!e) return;
+    while (e->tape) stk_tape_release(e->tape);
+    for (int64_t i = 0; e->table && i < e->size; i++)
+        if (e->table[i]) close_prepared(e->table[i]);
+    stk_free(e->table);
+    stk_store_release(e->store);
+    stk_device_release(e->device);
+    stk_free(e);
+}
+
+/* ---- signatures -------------------------------------------------------------------------------------------- */
+
+typedef struct signature {
+    int64_t word[SIGNATURE_MAX];
+    int32_t n, attributes_at;
+    uint64_t hash;
+} signature;
+
+/* op, inputs (dtype, rank, sizes), attributes. False when it does not fit. */
+static bool sign(signature *s, int64_t op, int32_t nin, stk_tensor *const *in,
+                 const stk_attrs *attrs)
+{
+    int32_t n = 0;
+    s->word[n++] = op;
+    for (int32_t i = 0; i < nin; i++) {
+        const stk_tensor *t = in[i];
+        if (n + 1 + STK_MAX_RANK > SIGNATURE_MAX) return false;
+        s->word[n++] = (int64_t)t->dtype << 8 | t->rank;
+        for (int32_t d = 0; d < t->rank; d++) s->word[n++] = t->shape[d];
+    }
+    s->attributes_at = n;
+    if (attrs) {
+        if (n + 2 + attrs->nints + attrs->nreals > SIGNATURE_MAX || attrs->nsubs) return false;
+        s->word[n++] = attrs->nints;
+        for (int32_t i = 0; i < attrs->nints; i++) s->word[n++] = attrs->ints[i];
+        for (int32_t i = 0; i < attrs->nreals; i++)
+            memcpy(&s->word[n++], &attrs->reals[i], sizeof(double));
+    }
+    uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (int32_t i = 0; i < n; i++)
+        h = (h ^ (uint64_t)s->word[i]) * 0xff51afd7ed558ccdull, h ^= h >> 32;
+    s->n = n;
+    s->hash = h;
+    return true;
+}
+
+static bool matches(const stk_prepared *p, const signature *s)
+{
+    return p->hash == s->hash && p->nsignature == s->n &&
+           !memcmp(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
+}
+
+static stk_prepared *find(const stk_eager *e, const signature *s)
+{
+    for (int64_t i = (int64_t)(s->hash & (uint64_t)(e->size - 1)); e->table[i];
+         i = (i + 1) & (e->size - 1))
+        if (matches(e->table[i], s)) return e->table[i];
+    return NULL;
+}
+
+static bool insert(stk_eager *e, stk_prepared *p)
+{
+    if (2 * (e->count + 1) > e->size) {
+        stk_prepared **bigger = stk_calloc((size_t)e->size * 2, sizeof *bigger);
+        if (!bigger) return false;
+        for (int64_t k = 0; k < e->size; k++) {
+            if (!e->table[k]) continue;
+            int64_t i = (int64_t)(e->table[k]->hash & (uint64_t)(2 * e->size - 1));
+            while (bigger[i]) i = (i + 1) & (2 * e->size - 1);
+            bigger[i] = e->table[k];
+        }
+        stk_free(e->table);
+        e->table = bigger;
+        e->size *= 2;
+    }
+    int64_t i = (int64_t)(p->hash & (uint64_t)(e->size - 1));
+    while (e->table[i]) i = (i + 1) & (e->size - 1);
+    e->table[i] = p;
+    e->count++;
+    return true;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------------------------ */
+
+static stk_status build_graph(stk_graph **out, stk_op op, stk_eager_build build, void *context,
+                              int32_t nin, stk_tensor *const *in, const stk_attrs *attrs,
+                              stk_error *err)
+{
+    stk_val x[INPUTS_MAX];
+    char name[16];
+    stk_graph *g = NULL;
+    STK_TRY(stk_graph_new(&g, err));
+    for (int32_t i = 0; i < nin; i++) {
+        snprintf(name, sizeof name, "x%d", i);
+        x[i] = stk_g_input(g, name, in[i]->dtype, in[i]->rank, in[i]->shape);
+    }
+    stk_val y = build ? build(g, x, context) : stk_g_apply(g, op, nin, x, attrs);
+    int32_t nout = y && !build ? stk_node_of(g, y)->nout : 1;
+    for (int32_t o = 0; o < nout && stk_graph_ok(g); o++) {
+        snprintf(name, sizeof name, "y%d", o);
+        stk_g_output(g, name, y + o);
+    }
+    stk_status status = stk_graph_status(g, err);
+    if (status == STK_OK)
+        *out = g;
+    else
+        stk_graph_release(g);
+    return status;
+}
+
+/* A lone launch in one part needs no queue, no region and no finish. */
+static const stk_launch *single_launch(const stk_program *p)
+{
+    const stk_launch *l = p->launches;
+    bool plain =
+        p->nlaunches == 1 && l->parts == 1 && !l->impl->finish && p->device->vt->shares_memory;
+    return plain ? l : NULL;
+}
+
+static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, int32_t nin,
+                          stk_prepared **out)
+{
+    stk_program_options options = {.device = e->device, .store = e->store, .deterministic = true};
+    stk_prepared *p = stk_calloc(1, sizeof *p);
+    if (!p) return stk_fail_memory(&e->error, "eager", sizeof *p);
+    stk_status status = stk_program_compile(g, &options, true, &p->program, &e->error);
+    p->hash = s->hash;
+    p->living = 1;
+    p->thread = pthread_self();
+    p->nsignature = s->n;
+    p->attributes_at = s->attributes_at;
+    p->nin = nin;
+    p->signature = stk_malloc((size_t)s->n * sizeof(int64_t));
+    if (status == STK_OK) {
+        p->nout = p->program->nfetches;
+        p->results = stk_calloc((size_t)p->nout, sizeof *p->results);
+    }
+    if (status == STK_OK && (!p->signature || !p->results || !insert(e, p)))
+        status = stk_fail_memory(&e->error, "eager", sizeof *p);
+    if (status != STK_OK) {
+        stk_program_release(p->program);
+        free_prepared(p);
+        return status;
+    }
+    memcpy(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
+    for (int32_t o = 0; o < p->nout; o++) p->results[o].type = p->program->fetches[o].type;
+    p->single = single_launch(p->program);
+    *out = p;
+    return STK_OK;
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------- */
+
+/* An output that is an input seen with other sizes. */
+static stk_tensor *view_of_input(const stk_fetch *f, stk_tensor *in)
+{
+    stk_tensor *v = stk_tensor_view(in);
+    if (!v) return NULL;
+    v->data = (char *)in->data + f->offset;
+    v->rank = f->type.shape.rank;
+    memcpy(v->shape, f->type.shape.dim, sizeof v->shape);
+    stk_shape_strides(&f->type.shape, v->stride);
+    return v;
+}
+
+static stk_status make_result(stk_eager *e, stk_prepared *p, int32_t o, stk_tensor *const *in,
+                              stk_tensor **out)
+{
+    stk_fetch *f = &p->program->fetches[o];
+    if (f->outside) {
+        *out = new_result(p, &p->results[o], &e->error);
+        if (*out) stk_patch_all(f->patches, f->npatches, (*out)->data);
+    } else if (f->feed >= 0) {
+        *out = view_of_input(f, in[f->feed]);
+    } else {
+        *out = NULL; /* a constant: read after the run */
+        return STK_OK;
+    }
+    return *out ? STK_OK : stk_fail_memory(&e->error, "eager", 0);
+}
+
+static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const *in,
+                               stk_tensor **out)
+{
+    stk_program *prog = p->program;
+    stk_status status = STK_OK;
+    int32_t made = 0;
+    for (int32_t i = 0; i < p->nin; i++) {
+        stk_patch_all(prog->feeds[i].patches, prog->feeds[i].npatches, in[i]->data);
+        prog->feeds[i].address = in[i]->data;
+    }
+    for (; made < p->nout && status == STK_OK; made++)
+        status = make_result(e, p, made, in, &out[made]);
+    if (status == STK_OK) {
+        prog->step = e->step;
+        if (p->single)
+            p->single->run(p->single, 0, p->single->units * p->single->scale, 0);
+        else
+            status = stk_program_run(prog, 1, &e->error);
+    }
+    for (int32_t o = 0; o < p->nout && status == STK_OK; o++)
+        if (!out[o]) status = stk_program_read(prog, prog->fetches[o].name, &out[o], &e->error);
+    for (int32_t o = 0; o < made && status != STK_OK; o++) stk_tensor_release(out[o]);
+    return status;
+}
+
+static bool all_dense(int32_t nin, stk_tensor *const *in)
+{
+    for (int32_t i = 0; i < nin; i++)
+        if (!stk_tensor_is_dense(in[i])) return false;
+    return true;
+}
+
+static stk_status check_arguments(stk_eager *e, const char *who, int32_t nin, stk_tensor *const *in,
+                                  stk_tensor **out)
+{
+    if (nin < 0 || nin > INPUTS_MAX || (nin && !in) || !out)
+        return stk_fail(&e->error, STK_ERR_ARGUMENT,
+                        "%s: %d inputs; 0 to %d and a place for the result", who, nin, INPUTS_MAX);
+    for (int32_t i = 0; i < nin; i++)
+        if (!in[i]) return stk_fail(&e->error, STK_ERR_ARGUMENT, "%s: input %d is NULL", who, i);
+    return STK_OK;
+}
+
+static stk_status apply(stk_eager *e, stk_op op, stk_eager_build build, void *context, int32_t nin,
+                        stk_tensor *const *in, const stk_attrs *attrs, stk_tensor **out,
+                        int32_t *nout)
+{
+    signature s;
+    const char *who = build ? "eager call" : stk_op_name(op);
+    if (!sign(&s, build ? (int64_t)(intptr_t)build : (int64_t)op, nin, in, attrs))
+        return stk_fail(&e->error, STK_ERR_RANGE,
+                        "%s: too many inputs or attributes for an eager call", who);
+    stk_prepared *p = find(e, &s);
+    if (!p) {
+        stk_graph *g = NULL;
+        STK_TRY(build_graph(&g, op, build, context, nin, in, attrs, &e->error));
+        stk_status status = prepare(e, &s, g, nin, &p);
+        stk_graph_release(g);
+        STK_TRY(status);
+        if (p->nout > OUTPUTS_MAX)
+            return stk_fail(&e->error, STK_ERR_RANGE, "%s: %d outputs", who, p->nout);
+    }
+    if (!build) e->recent[op] = p;
+    STK_TRY(run_prepared(e, p, in, out));
+    *nout = p->nout;
+    return STK_OK;
+}
+
+/* Strided inputs are made dense first; everything else sees only dense ones. */
+static stk_status with_dense(stk_eager *e, stk_op op, stk_eager_build build, void *context,
+                             int32_t nin, stk_tensor *const *in, const stk_attrs *attrs,
+                             stk_tensor **out, int32_t *nout)
+{
+    if (all_dense(nin, in)) return apply(e, op, build, context, nin, in, attrs, out, nout);
+    stk_tensor *dense[INPUTS_MAX] = {0};
+    stk_status status = STK_OK;
+    for (int32_t i = 0; i < nin && status == STK_OK; i++)
+        status = stk_tensor_dense(in[i], &dense[i], &e->error);
+    if (status == STK_OK) status = apply(e, op, build, context, nin, dense, attrs, out, nout);
+    for (int32_t i = 0; i < nin; i++) stk_tensor_release(dense[i]);
+    return status;
+}
+
+/* Is this the operation that p was prepared for? The common case of a loop: asked before anything is hashed. */
+static bool fits(const stk_prepared *p, int32_t nin, stk_tensor *const *in, const stk_attrs *attrs)
+{
+    const int64_t *want = p->signature + p->attributes_at;
+    if (p->nin != nin || (attrs != NULL) != (p->attributes_at < p->nsignature)) return false;
+    for (int32_t i = 0; i < nin; i++) {
+        const stk_type *type = &p->program->feeds[i].type;
+        const stk_tensor *t = in[i];
+        if (!t || t->dtype != type->dtype || t->rank != type->shape.rank) return false;
+        int64_t step = 1;
+        for (int32_t d = t->rank - 1; d >= 0; d--) { /* and dense */
+            if (t->shape[d] != type->shape.dim[d] || (t->stride[d] != step && t->shape[d] != 1))
+                return false;
+            step *= t->shape[d];
+        }
+    }
+    if (!attrs) return true;
+    if (*want++ != attrs->nints ||
+        p->attributes_at + 1 + attrs->nints + attrs->nreals != p->nsignature)
+        return false;
+    for (int32_t i = 0; i < attrs->nints; i++)
+        if (*want++ != attrs->ints[i]) return false;
+    return !attrs->nreals || !memcmp(want, attrs->reals, (size_t)attrs->nreals * sizeof *want);
+}
+
+stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const *in,
+                           const stk_attrs *attrs, stk_tensor **out)
+{
+    int32_t nout = 0;
+    stk_tensor *result[OUTPUTS_MAX];
+    if (!e) return STK_ERR_ARGUMENT;
+    stk_prepared *p = (unsigned)op < STK_OP_COUNT ? e->recent[op] : NULL;
+    if (p && out && in && fits(p, nin, in, attrs)) {
+        STK_TRY(run_prepared(e, p, in, result));
+        nout = p->nout;
+    } else {
+        if (!stk_op_row_of(op))
+            return stk_fail(&e->error, STK_ERR_ARGUMENT, "op number %d does not exist", (int)op);
+        STK_TRY(check_arguments(e, stk_op_name(op), nin, in, out));
+        STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, result, &nout));
+    }
+    stk_status status = e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, result) : STK_OK;
+    for (int32_t o = 0; o < nout; o++) {
+        if (status == STK_OK)
+            out[o] = result[o];
+        else
+            stk_tensor_release(result[o]);
+    }
+    return status;
+}
+
+stk_status stk_eager_call(stk_eager *e, stk_eager_build build, void *context, int32_t nin,
+                          stk_tensor *const *in, stk_tensor **out)
+{
+    int32_t nout = 0;
+    if (!e) return STK_ERR_ARGUMENT;
+    if (!build) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_call: build is NULL");
+    STK_TRY(check_arguments(e, "stk_eager_call", nin, in, out));
+    if (!e->tape) {
+        stk_tensor *result[OUTPUTS_MAX];
+        STK_TRY(with_dense(e, STK_OP_COUNT, build, context, nin, in, NULL, result, &nout));
+        *out = result[0];
+        return STK_OK;
+    }
+    /* A tape wants to see the single operations. */
+    stk_graph *g = NULL;
+    STK_TRY(build_graph(&g, STK_OP_COUNT, build, context, nin, in, NULL, &e->error));
+    stk_tensor **known = stk_calloc((size_t)g->nvalues, sizeof *known);
+    stk_status status = known ? STK_OK : stk_fail_memory(&e->error, "eager", 0);
+    stk_val y = g->outputs[0].val;
+    for (int32_t i = 0; i < nin && status == STK_OK; i++) known[i + 1] = stk_tensor_retain(in[i]);
+    if (status == STK_OK) status = stk_eager_interpret(e, g, known, 1, &y);
+    if (status == STK_OK) *out = stk_tensor_retain(known[y]);
+    for (int64_t v = 0; known && v < g->nvalues; v++) stk_tensor_release(known[v]);
+    stk_free(known);
+    stk_graph_release(g);
+    return status;
+}
+
+/* ---- calls that need a builder ---------------------------------------------------------------------- */
+
+typedef struct built {
+    stk_dtype dtype;
+    int32_t n;
+    const int32_t *axes;
+    bool keep;
+} built;
+
+static stk_val build_cast(stk_graph *g, stk_val x, const built *b)
+{
+    return stk_g_cast(g, x, b->dtype);
+}
+static stk_val build_sum(stk_graph *g, stk_val x, const built *b)
+{
+    return stk_g_sum(g, x, b->n, b->axes, b->keep);
+}
+static stk_val build_mean(stk_graph *g, stk_val x, const built *b)
+{
+    return stk_g_mean(g, x, b->n, b->axes, b->keep);
+}
+
+/* Builds the few nodes and runs them one by one, so that each is found again and tapes see it. */
+static stk_status run_built(stk_eager *e, stk_tensor *x,
+                            stk_val (*build)(stk_graph *, stk_val, const built *), built options,
+                            stk_tensor **out)
+{
+    stk_graph *g = NULL;
+    if (!e) return STK_ERR_ARGUMENT;
+    if (!x || !out)
+        return stk_fail(&e->error, STK_ERR_ARGUMENT, "eager call: input and out must be given");
+    STK_TRY(stk_graph_new(&g, &e->error));
+    stk_val v = stk_g_input(g, "x", x->dtype, x->rank, x->shape), y = v ? build(g, v, &options) : 0;
+    stk_tensor **known = stk_calloc((size_t)g->nvalues, sizeof *known);
+    stk_status status =
+        known ? stk_graph_status(g, &e->error) : stk_fail_memory(&e->error, "eager", 0);
+    if (status == STK_OK) {
+        known[v] = stk_tensor_retain(x);
+        status = stk_eager_interpret(e, g, known, 1, &y);
+    }
+    if (status == STK_OK) *out = stk_tensor_retain(known[y]);
+    for (int64_t k = 0; known && k < g->nvalues; k++) stk_tensor_release(known[k]);
+    stk_free(known);
+    stk_graph_release(g);
+    return status;
+}
+
+/* ---- named calls ------------------------------------------------------------------------------------------------------ */
+
+#define IN_1                                                                                       \
+    (stk_tensor *[]) { x }
+#define IN_2                                                                                       \
+    (stk_tensor *[]) { a, b }
+#define IN_3                                                                                       \
+    (stk_tensor *[]) { a, b, c }
+#define STK_EW(NAME, name, arity, result, doc)                                                     \
+    stk_status stk_##name(stk_eager *e, STK_EAGER_ARGS_##arity, stk_tensor **out)                  \
+    {                                                                                              \
+        return stk_eager_apply(e, STK_OP_##NAME, arity, IN_##arity, NULL, out);                    \
+    }
+#define STK_EW_TYPED(NAME, name, arity, result, doc)
+#include "stoker/elementwise.def"
+
+/* Through the builder, which knows about ranges: float to int8 is more than one operation. */
+stk_status stk_cast(stk_eager *e, stk_tensor *x, stk_dtype dtype, stk_tensor **out)
+{
+    return run_built(e, x, build_cast, (built){.dtype = dtype}, out);
+}
+
+stk_status stk_matmul_t(stk_eager *e, stk_tensor *a, stk_tensor *b, bool ta, bool tb,
+                        stk_tensor **out)
+{
+    int64_t flags[2] = {ta, tb};
+    return stk_eager_apply(e, STK_OP_MATMUL, 2, IN_2, &(stk_attrs){.ints = flags, .nints = 2}, out);
+}
+
+stk_status stk_matmul(stk_eager *e, stk_tensor *a, stk_tensor *b, stk_tensor **out)
+{
+    return stk_matmul_t(e, a, b, false, false, out);
+}
+
+stk_status stk_reshape(stk_eager *e, stk_tensor *x, int32_t rank, const int64_t *shape,
+                       stk_tensor **out)
+{
+    return stk_eager_apply(e, STK_OP_RESHAPE, 1, &x, &(stk_attrs){.ints = shape, .nints = rank},
+                           out);
+}
+
+stk_status stk_transpose(stk_eager *e, stk_tensor *x, const int32_t *perm, stk_tensor **out)
+{
+    int64_t ints[STK_MAX_RANK];
+    int32_t rank = x ? x->rank : 0;
+    for (int32_t i = 0; i < rank; i++) ints[i] = perm ? perm[i] : rank - 1 - i;
+    return stk_eager_apply(e, STK_OP_TRANSPOSE, 1, &x, &(stk_attrs){.ints = ints, .nints = rank},
+                           out);
+}
+
+stk_status stk_sum(stk_eager *e, stk_tensor *x, int32_t n, const int32_t *axes, bool keep,
+                   stk_tensor **out)
+{
+    return run_built(e, x, build_sum, (built){.n = n, .axes = axes, .keep = keep}, out);
+}
+
+stk_status stk_mean(stk_eager *e, stk_tensor *x, int32_t n, const int32_t *axes, bool keep,
+                    stk_tensor **out)
+{
+    return run_built(e, x, build_mean, (built){.n = n, .axes = axes, .keep = keep}, out);
+}

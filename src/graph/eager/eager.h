@@ -1,0 +1,68 @@
+/* eager.h (internal) - the context of eager calls: prepared operations and the tapes that listen. */
+#ifndef STK_GRAPH_EAGER_H
+#define STK_GRAPH_EAGER_H
+
+#include "graph/run/program.h"
+
+#include <pthread.h>
+#include "stoker/eager.h"
+
+/* Released results of one operation and shape, ready to be handed out again. */
+enum { STK_EAGER_SPARE = 32 };
+typedef struct stk_result_pool {
+    stk_type type;
+    stk_tensor *spare[STK_EAGER_SPARE];
+    int32_t nspare;
+    void (*release)(stk_buffer *self); /* how such a tensor really goes */
+} stk_result_pool;
+
+/* One operation with one set of shapes: what is computed, and how. */
+typedef struct stk_prepared {
+    uint64_t hash;
+    int64_t *signature;
+    int32_t nsignature, attributes_at, nin, nout;
+    stk_program *program;
+    const stk_launch *single; /* the only launch, when it can be called without ceremony */
+    stk_result_pool *results;
+    pthread_t thread; /* the only one that touches the spare lists */
+    bool closed;      /* the context is gone; the last tensor frees this */
+    int64_t living;   /* atomic: the context, and tensors handed out or spare */
+} stk_prepared;
+
+typedef struct stk_tape_entry {
+    stk_op op;
+    int32_t nin, nout;
+    stk_tensor **in, **out; /* handles of our own; pointers identify tensors */
+    stk_attrs attrs;        /* copied */
+} stk_tape_entry;
+
+struct stk_tape {
+    stk_eager *e;
+    stk_tape *outer;
+    stk_arena arena;
+    stk_tape_entry *entries;
+    int64_t count, capacity;
+    stk_tensor **watched; /* watched and derived tensors, an open hash set of pointers */
+    int64_t nwatched, cap_watched;
+    bool paused;
+};
+
+struct stk_eager {
+    stk_device *device;
+    stk_store *store;
+    stk_error error;
+    int64_t step;
+    stk_prepared **table; /* open addressing */
+    int64_t count, size;
+    stk_prepared *recent[STK_OP_COUNT];
+    stk_tape *tape; /* innermost */
+};
+
+/* tape.c: notes one operation on all tapes that watch one of its inputs. */
+stk_status stk_tape_note(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const *in,
+                         const stk_attrs *attrs, int32_t nout, stk_tensor *const *out);
+/* Runs the nodes of g that `wanted` values need, one eager call each. known[v]: tensors of values that exist. */
+stk_status stk_eager_interpret(stk_eager *e, const stk_graph *g, stk_tensor **known, int32_t n,
+                               const stk_val *wanted);
+
+#endif

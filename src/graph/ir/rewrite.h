@@ -1,0 +1,39 @@
+/* rewrite.h - how passes work: read one graph, build the next.
+ *
+ * A pass walks the old nodes in order. For each it either returns the value in the new graph that takes the place
+ * of the old outputs, or 0 to have the node copied as it is. Because the new graph is built through the same
+ * checked door as the user's, types are inferred and verified again by every pass. */
+#ifndef STK_GRAPH_REWRITE_H
+#define STK_GRAPH_REWRITE_H
+
+#include "graph/ir/op.h"
+
+typedef struct stk_rewrite {
+    const stk_graph *from;
+    stk_graph *to;
+    stk_val *map;      /* old value -> new value */
+    const bool *alive; /* per old node: an output or effect depends on it */
+    void *context;
+    const char *place; /* of the old node before; for move_origin */
+} stk_rewrite;
+
+typedef stk_val (*stk_rewrite_rule)(stk_rewrite *rw, const stk_node *old, const stk_val *in);
+
+/* Builds *out from g by the rule (NULL: copy). Dead nodes are left behind; inputs and variables stay. */
+stk_status stk_rewrite_graph(const stk_graph *g, stk_rewrite_rule rule, void *context,
+                             stk_graph **out, stk_error *err);
+/* Copies one node with new inputs; returns its first output in the new graph. */
+stk_val stk_rewrite_copy(stk_graph *to, const stk_node *old, const stk_val *in);
+/* Checks that the graph is well formed: order, arity, ids, types. A failure is a bug in a pass. */
+stk_status stk_graph_verify(const stk_graph *g, const char *after, stk_error *err);
+
+/* The passes. Each returns a new graph and leaves the old one alone. */
+stk_status stk_pass_simplify(const stk_graph *g, stk_graph **out,
+                             stk_error *err); /* fold, CSE, DCE */
+stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
+                             stk_error *err); /* fma, lerp, ... */
+/* Products with trained weights as summands (owners.c). */
+stk_status stk_pass_owners(const stk_graph *g, stk_graph **out, stk_error *err);
+stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err); /* half types */
+
+#endif

@@ -1,0 +1,38 @@
+/* Half types in ops that compute only in float32: casts in front and behind. Chains and matrix products take
+ * half types themselves and are left alone. */
+#include "graph/ir/rewrite.h"
+
+static bool is_half(stk_dtype d) { return d == STK_F16 || d == STK_BF16; }
+
+static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *in)
+{
+    enum { MOST = 16 };
+    stk_val wide[MOST];
+    bool half = false;
+    if (!(stk_opdef_of((stk_op)old->op)->flags & STK_OPF_WIDEN) || old->nin > MOST ||
+        old->nout > MOST)
+        return 0;
+    for (int32_t i = 0; i < old->nin; i++) {
+        bool this_one = is_half(stk_g_dtype(rw->to, in[i]));
+        wide[i] = this_one ? stk_g_cast(rw->to, in[i], STK_F32) : in[i];
+        half |= this_one;
+    }
+    if (!half) return 0;
+    stk_val y = stk_rewrite_copy(rw->to, old, wide);
+    if (!y) return 0;
+    /* Outputs must be consecutive ids, so all pass one cast each, also those that keep their type. */
+    stk_val first = 0;
+    for (int32_t o = 0; o < old->nout; o++) {
+        const stk_type *want = stk_type_of(rw->from, old->out + o);
+        int64_t to = want->dtype;
+        stk_val v = stk_g_apply(rw->to, STK_OP_CAST, 1, &(stk_val){y + o},
+                                &(stk_attrs){.ints = &to, .nints = 1});
+        if (o == 0) first = v;
+    }
+    return first;
+}
+
+stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err)
+{
+    return stk_rewrite_graph(g, widen_node, NULL, out, err);
+}

@@ -1,0 +1,393 @@
+/* Where every value lives: aliases resolved, variables updated in place where that is safe, and the rest packed
+ * into one arena by lifetime.
+ *
+ *     offset ^   +------+        +-----------+
+ *            |   |  a   |  +-----+     d     |      a, b, c, d: buffers; two may share bytes
+ *            |   +------+--+  c  +-----------+      only when their times do not meet
+ *            |   |     b   |     |
+ *            +---+---------+-----+-----------> group (time)
+ */
+#include "graph/plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- homes ------------------------------------------------------------------------------------------- */
+
+static stk_place place_of_leaf(const stk_node *n)
+{
+    switch (n->op) {
+    case STK_OP_INPUT: return STK_AT_INPUT;
+    case STK_OP_VARIABLE: return STK_AT_VARIABLE;
+    case STK_OP_CONST: return STK_AT_CONST;
+    case STK_OP_STEP: return STK_AT_STEP;
+    default: return STK_AT_ARENA;
+    }
+}
+
+static void resolve_aliases(stk_plan *p)
+{
+    const stk_graph *g = p->g;
+    for (int64_t k = 0; k < g->nnodes; k++) {
+        const stk_node *n = &g->nodes[k];
+        if (n->op == STK_OP_ASSIGN) p->home[n->out].root = n->in[1];
+        for (int32_t o = 0; o < n->nout; o++) {
+            stk_home *h = &p->home[n->out + o];
+            h->bytes = stk_type_bytes(stk_type_of(g, n->out + o));
+            if (h->root == n->out + o) {
+                h->place = (int8_t)place_of_leaf(n);
+            } else { /* sources come first, so theirs are final */
+                const stk_home *source = &p->home[h->root];
+                h->offset += source->offset;
+                h->place = source->place;
+                h->root = source->root;
+            }
+        }
+    }
+}
+
+/* ---- tasks that write variables --------------------------------------------------------------------------- */
+
+static int32_t op_that_defines(const stk_chain *c, int32_t reg)
+{
+    int32_t at = -1;
+    for (int32_t i = 0; i < c->ops; i++)
+        if (c->op[i].dst == reg) at = i;
+    return at;
+}
+
+static int32_t last_read(const stk_chain *c, int32_t reg)
+{
+    int32_t at = -1;
+    for (int32_t i = 0; i < c->ops; i++) {
+        const stk_chain_op *op = &c->op[i];
+        int arity = stk_ew_arity((stk_ew)op->code);
+        if (op->a == reg || (arity > 1 && op->b == reg) || (arity > 2 && op->c == reg)) at = i;
+    }
+    return at;
+}
+
+/* May output arg `out` of the task share memory with input arg `in`? Only in a chain that walks both alike, in the same
+ * segment, and has read the input for the last time when it writes. */
+static bool may_share(const stk_plan *p, const stk_task *t, int32_t in, int32_t out)
+{
+    const stk_chain *c = t->params;
+    int32_t per = t->nin + t->nout;
+    if (t->kernel != STK_K_CHAIN || in / per != out / per) return false;
+    int32_t i = in % per, o = out % per - t->nin;
+    if (o < 0 || i >= t->nin || c->input[i].walk != STK_WALK_DENSE) return false;
+    if (p->home[t->arg[in]].bytes != p->home[t->arg[out]].bytes) return false;
+    if (stk_dtype_size((stk_dtype)c->input[i].dtype) !=
+        stk_dtype_size((stk_dtype)c->output[o].dtype))
+        return false;
+    int32_t defined = op_that_defines(c, c->output[o].reg);
+    if (defined < 0 || last_read(c, i) > defined) return false;
+    /* An output that is defined earlier and also sits on this input's memory would be overwritten. */
+    for (int32_t other = 0; other < t->nout; other++) {
+        int32_t arg = in / per * per + t->nin + other;
+        if (arg != out && stk_root(p, t->arg[arg]) == stk_root(p, t->arg[in])) return false;
+    }
+    return true;
+}
+
+/* Can value root r (written by an arena task) be computed right in the variable's memory? */
+static bool fits_in_variable(const stk_plan *p, stk_val r, stk_val var)
+{
+    int64_t writer = -1;
+    int32_t writer_arg = -1;
+    for (int64_t k = 0; k < p->ntasks; k++)
+        for (int32_t i = 0; i < p->tasks[k].nargs; i++)
+            if (stk_is_output_arg(&p->tasks[k], i) && p->tasks[k].arg[i] == r) {
+                writer = k;
+                writer_arg = i;
+            }
+    if (writer < 0 || p->tasks[writer].kernel < 0) return false;
+    for (int64_t k = 0; k < p->ntasks; k++)
+        for (int32_t i = 0; i < p->tasks[k].nargs; i++) {
+            const stk_task *t = &p->tasks[k];
+            if (stk_is_output_arg(t, i) || stk_root(p, t->arg[i]) != var) continue;
+            if (k > writer) return false;
+            if (k == writer && !(p->home[t->arg[i]].offset == 0 && may_share(p, t, i, writer_arg)))
+                return false;
+        }
+    return true;
+}
+
+static stk_status add_copy(stk_plan *p, stk_val from, stk_val to, int32_t node, stk_error *err)
+{
+    stk_copy_params *c = stk_arena_alloc(&p->arena, sizeof *c);
+    stk_val *arg = stk_arena_array(&p->arena, 2, sizeof *arg);
+    if (!c || !arg || !STK_GROW(p->tasks, p->ntasks, p->cap_tasks))
+        return stk_fail_memory(err, "plan", sizeof *c);
+    c->rank = 1;
+    c->dim[0] = p->home[from].bytes;
+    c->in_stride[0] = c->out_stride[0] = c->item = 1;
+    arg[0] = from;
+    arg[1] = to;
+    p->tasks[p->ntasks++] = (stk_task){.kernel = STK_K_COPY,
+                                       .node = node,
+                                       .params = c,
+                                       .params_size = sizeof *c,
+                                       .nin = 1,
+                                       .nout = 1,
+                                       .arg = arg,
+                                       .nargs = 2,
+                                       .bytes = 2.0 * (double)c->dim[0]};
+    return STK_OK;
+}
+
+/* One more value, not in the graph: a temporary of the plan. home[] was made large enough. */
+static stk_val new_temporary(stk_plan *p, int64_t *used, int64_t bytes)
+{
+    stk_val v = (stk_val)(*used)++;
+    p->home[v] = (stk_home){.place = STK_AT_ARENA, .root = v, .bytes = bytes};
+    return v;
+}
+
+static void move_into_variable(stk_plan *p, int64_t values, stk_val r, stk_val var)
+{
+    for (int64_t v = 1; v < values; v++)
+        if (p->home[v].root == r) {
+            p->home[v].root = var;
+            p->home[v].place = STK_AT_VARIABLE;
+        }
+}
+
+/* Every assignment: in place when safe, else through a copy at the end. The copies read temporaries only, so
+ * swapping two variables works. */
+static stk_status place_assignments(stk_plan *p, stk_error *err)
+{
+    const stk_graph *g = p->g;
+    int64_t used = g->nvalues;
+    int64_t nodes = g->nnodes;
+    for (int64_t k = 0; k < nodes;
+         k++) { /* values that no task makes are taken as they are before anything changes */
+        const stk_node *n = &g->nodes[k];
+        if (n->op != STK_OP_ASSIGN || p->home[n->in[0]].bytes == 0) continue;
+        stk_home *h = &p->home[n->in[1]];
+        if (h->place == STK_AT_ARENA && h->offset == 0 && p->home[h->root].bytes == h->bytes)
+            continue;
+        stk_val t = new_temporary(p, &used, h->bytes);
+        STK_TRY(add_copy(p, n->in[1], t, (int32_t)k, err));
+        p->home[n->out].root = t;
+        p->home[n->out].offset = 0;
+        p->home[n->out].place = STK_AT_ARENA;
+    }
+    for (int64_t k = 0; k < nodes; k++) {
+        const stk_node *n = &g->nodes[k];
+        if (n->op != STK_OP_ASSIGN || p->home[n->in[0]].bytes == 0) continue;
+        stk_val r = p->home[n->out].root, var = stk_root(p, n->in[0]);
+        if (p->home[r].place == STK_AT_ARENA && fits_in_variable(p, r, var))
+            move_into_variable(p, used, r, var);
+        else
+            STK_TRY(add_copy(p, r, n->in[0], (int32_t)k, err));
+    }
+    return STK_OK;
+}
+
+/* Outputs that a task writes whole go to the caller's memory when that is wanted. */
+static void place_results(stk_plan *p)
+{
+    for (int64_t i = 0; p->outside_results && i < p->g->noutputs; i++) {
+        const stk_home *h = &p->home[p->g->outputs[i].val];
+        stk_home *root = &p->home[h->root];
+        if (root->place == STK_AT_ARENA && h->offset == 0 && root->bytes == h->bytes)
+            root->place = STK_AT_RESULT;
+    }
+}
+
+stk_status stk_plan_homes(stk_plan *p, stk_error *err)
+{
+    resolve_aliases(p);
+    STK_TRY(place_assignments(p, err));
+    place_results(p);
+    return STK_OK;
+}
+
+/* ---- lifetimes and offsets ------------------------------------------------------------------------------------ */
+
+typedef struct block {
+    int64_t bytes, at;
+    int32_t first, last, owner; /* owner: value root, or -1 - task for scratch */
+} block;
+
+static int larger_first(const void *a, const void *b)
+{
+    const block *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1)
+                                : (x->owner < y->owner ? -1 : x->owner > y->owner);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Lowest gap among the blocks that are alive at the same time. */
+static int64_t find_gap(block *blocks, int64_t placed, const block *b, block **rivals)
+{
+    int64_t n = 0, at = 0;
+    for (int64_t i = 0; i < placed; i++)
+        if (blocks[i].first <= b->last && b->first <= blocks[i].last) rivals[n++] = &blocks[i];
+    qsort(rivals, (size_t)n, sizeof *rivals, by_offset);
+    for (int64_t i = 0; i < n; i++) {
+        if (rivals[i]->at - at >= b->bytes) break;
+        at = stk_max_i64(at, rivals[i]->at + rivals[i]->bytes);
+    }
+    return at;
+}
+
+static void touch(stk_home *h, int32_t time)
+{
+    if (time < h->first) h->first = time;
+    if (time > h->last) h->last = time;
+}
+
+static void find_lifetimes(stk_plan *p, int64_t values)
+{
+    for (int64_t v = 0; v < values; v++) {
+        p->home[v].first = INT32_MAX;
+        p->home[v].last = -1;
+    }
+    for (int64_t k = 0; k < p->ntasks; k++)
+        for (int32_t i = 0; i < p->tasks[k].nargs; i++)
+            touch(&p->home[stk_root(p, p->tasks[k].arg[i])], p->tasks[k].group);
+    for (int64_t i = 0; i < p->g->noutputs; i++)
+        touch(&p->home[stk_root(p, p->g->outputs[i].val)], p->groups);
+}
+
+static bool used_by_others_in_group(const stk_plan *p, int64_t task, stk_val root)
+{
+    for (int64_t k = 0; k < p->ntasks; k++) {
+        if (k == task || p->tasks[k].group != p->tasks[task].group) continue;
+        for (int32_t i = 0; i < p->tasks[k].nargs; i++)
+            if (stk_root(p, p->tasks[k].arg[i]) == root) return true;
+    }
+    return false;
+}
+
+/* A chain's result may take over the memory of an operand that nobody reads afterwards. */
+static void share_in_place(stk_plan *p, int64_t values)
+{
+    for (int64_t k = 0; k < p->ntasks; k++) {
+        const stk_task *t = &p->tasks[k];
+        for (int32_t o = 0; t->kernel == STK_K_CHAIN && o < t->nargs; o++) {
+            stk_val out = t->arg[o];
+            if (!stk_is_output_arg(t, o) || p->home[out].place != STK_AT_ARENA ||
+                stk_root(p, out) != out)
+                continue;
+            for (int32_t i = 0; i < t->nargs; i++) {
+                stk_val r = stk_root(p, t->arg[i]);
+                const stk_home *h = &p->home[r];
+                bool free_now = h->place == STK_AT_ARENA && r != out &&
+                                p->home[t->arg[i]].offset == 0 && h->bytes == p->home[out].bytes &&
+                                h->last == t->group && h->first < t->group;
+                if (stk_is_output_arg(t, i) || !free_now || !may_share(p, t, i, o) ||
+                    used_by_others_in_group(p, k, r))
+                    continue;
+                int32_t last = p->home[out].last;
+                for (int64_t v = 1; v < values; v++)
+                    if (p->home[v].root == out) p->home[v].root = r;
+                touch(&p->home[r], last);
+                break;
+            }
+        }
+    }
+}
+
+/* ---- values that never leave their group: one part's worth per thread ----------------------------------------- */
+
+/* Does every task of the group, first to last, cut this root along with its units? */
+static bool cut_everywhere(const stk_plan *p, int64_t first, int64_t last, stk_val root)
+{
+    const stk_task *head = &p->tasks[first];
+    for (int64_t k = first; k <= last; k++) {
+        const stk_task *t = &p->tasks[k];
+        for (int32_t i = 0; i < t->nargs; i++) {
+            if (stk_root(p, t->arg[i]) != root) continue;
+            if (p->home[t->arg[i]].offset || t->nargs > 64 || !stk_arg_is_cut(t, i, head->units))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void keep_local(stk_plan *p, int64_t first, int64_t last)
+{
+    enum { PAGE = 4096 };
+    const stk_task *head = &p->tasks[first];
+    for (int64_t k = first; k <= last; k++)
+        for (int32_t i = 0; i < p->tasks[k].nargs; i++) {
+            stk_val root = stk_root(p, p->tasks[k].arg[i]);
+            stk_home *h = &p->home[root];
+            bool inside = h->place == STK_AT_ARENA && h->first == head->group &&
+                          h->last == head->group && h->unit == 0;
+            if (!inside || !h->bytes || h->bytes % head->units ||
+                !cut_everywhere(p, first, last, root))
+                continue;
+            h->unit = h->bytes / head->units;
+            h->share = stk_round_up(h->unit * stk_ceil_div(head->units, head->parts), PAGE);
+        }
+}
+
+static void find_locals(stk_plan *p)
+{
+    for (int64_t first = 0, next; first < p->ntasks; first = next) {
+        for (next = first + 1; next < p->ntasks && p->tasks[next].follows &&
+                               p->tasks[next].units == p->tasks[first].units;)
+            next++;
+        if (next - first > 1 && p->tasks[first].parts > 1) keep_local(p, first, next - 1);
+    }
+}
+
+int64_t stk_plan_room(const stk_plan *p, const stk_home *h)
+{
+    if (!h->unit) return stk_round_up(h->bytes, STK_ALIGN);
+    int32_t threads = 1;
+    for (int64_t k = 0; k < p->ntasks; k++)
+        if (p->tasks[k].group == h->first)
+            threads = threads > p->tasks[k].threads ? threads : p->tasks[k].threads;
+    return h->share * threads;
+}
+
+stk_status stk_plan_memory(stk_plan *p, stk_error *err)
+{
+    int64_t values = p->g->nvalues, n = 0;
+    for (int64_t k = 0; k < p->ntasks; k++) /* temporaries of the plan count too */
+        for (int32_t i = 0; i < p->tasks[k].nargs; i++)
+            values = stk_max_i64(values, p->tasks[k].arg[i] + 1);
+    find_lifetimes(p, values);
+    share_in_place(p, values);
+    if (p->keeps_parts) find_locals(p);
+    block *blocks = stk_calloc((size_t)(values + p->ntasks), sizeof *blocks);
+    block **rivals = stk_calloc((size_t)(values + p->ntasks), sizeof *rivals);
+    if (!blocks || !rivals) {
+        stk_free(blocks);
+        stk_free(rivals);
+        return stk_fail_memory(err, "memory plan", (size_t)values * sizeof *blocks);
+    }
+    for (int64_t v = 1; v < values; v++) {
+        const stk_home *h = &p->home[v];
+        if (h->root == v && h->place == STK_AT_ARENA && h->last >= 0 && h->bytes > 0)
+            blocks[n++] = (block){stk_plan_room(p, h), 0, h->first, h->last, (int32_t)v};
+    }
+    for (int64_t k = 0; k < p->ntasks; k++)
+        if (p->tasks[k].scratch_bytes > 0)
+            blocks[n++] = (block){stk_round_up(p->tasks[k].scratch_bytes, STK_ALIGN), 0,
+                                  p->tasks[k].group, p->tasks[k].group, (int32_t)(-1 - k)};
+    qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
+    p->arena_bytes = 0;
+    for (int64_t i = 0; i < n; i++) {
+        blocks[i].at = find_gap(blocks, i, &blocks[i], rivals);
+        p->arena_bytes = stk_max_i64(p->arena_bytes, blocks[i].at + blocks[i].bytes);
+        if (blocks[i].owner >= 0)
+            p->home[blocks[i].owner].at = blocks[i].at;
+        else
+            p->tasks[-1 - blocks[i].owner].scratch_at = blocks[i].at;
+    }
+    stk_free(blocks);
+    stk_free(rivals);
+    return STK_OK;
+}

@@ -1,0 +1,258 @@
+/* Kernel election: the candidates of each task are timed once on this machine; the winner is remembered in a file of the
+ * user (elect_cache.c). Deterministic mode and a forced kernel (STOKER_KERNEL) need no timing. */
+#include "graph/plan/elect.h"
+#include "graph/plan/elect_cache.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* STOKER_KERNEL=gemm:ref,conv:onednn: true and *name when this kernel id is forced. */
+static bool forced_name(stk_kernel kernel, char *name, size_t size)
+{
+    const char *text = getenv("STOKER_KERNEL"), *id = stk_kernel_name(kernel);
+    size_t length = strlen(id);
+    while (text && *text) {
+        size_t item = strcspn(text, ",");
+        if (item > length && !strncmp(text, id, length) && text[length] == ':' &&
+            item - length - 1 < size) {
+            memcpy(name, text + length + 1, item - length - 1);
+            name[item - length - 1] = 0;
+            return true;
+        }
+        text += item + (text[item] == ',');
+    }
+    return false;
+}
+
+static void settle(stk_task *t, const stk_election *e, const stk_impl *impl)
+{
+    t->impl = impl;
+    t->scale = 1;
+    if (t->kernel == STK_K_CHAIN) {
+        double flops = t->flops * 0.25; /* vector lanes are cheap; memory decides */
+        stk_cut(impl, t->params, flops, t->bytes, &t->units, &t->parts);
+    } else {
+        stk_cut(impl, t->params, t->flops, t->bytes, &t->units, &t->parts);
+    }
+    t->scratch_bytes = impl->scratch ? impl->scratch(t->params, t->parts) : 0;
+    t->threads = e->threads < t->parts ? e->threads : t->parts;
+}
+
+/* ---- timing ---------------------------------------------------------------------------------------------- */
+
+typedef struct trial {
+    void *memory;
+    int64_t bytes;
+    stk_launch launch;
+} trial;
+
+static bool trial_open(const stk_plan *p, const stk_task *t, const stk_election *e, trial *out)
+{
+    *out = (trial){.bytes = stk_round_up(t->scratch_bytes, STK_ALIGN)};
+    for (int32_t i = 0; i < t->nargs; i++)
+        out->bytes += stk_round_up(p->home[t->arg[i]].bytes, STK_ALIGN);
+    out->memory = e->device->vt->alloc(e->device, (size_t)out->bytes + 1);
+    void **arg = stk_calloc((size_t)t->nargs, sizeof *arg);
+    if (!out->memory || !arg) {
+        stk_free(arg);
+        return false;
+    }
+    char *at = out->memory;
+    for (int32_t i = 0; i < t->nargs; i++) {
+        arg[i] = at;
+        at += stk_round_up(p->home[t->arg[i]].bytes, STK_ALIGN);
+    }
+    out->launch = (stk_launch){.run = t->impl->run,
+                               .arg = arg,
+                               .params = t->params,
+                               .scratch = at,
+                               .units = t->units,
+                               .scale = 1,
+                               .parts = t->parts,
+                               .threads = t->threads,
+                               .kernel = t->kernel,
+                               .args = t->nargs,
+                               .impl = t->impl,
+                               .label = "election"};
+    return !t->impl->prepare || t->impl->prepare(&out->launch, NULL) == STK_OK;
+}
+
+static void trial_close(stk_election *e, trial *t)
+{
+    if (t->launch.impl && t->launch.impl->discard) t->launch.impl->discard(&t->launch);
+    stk_free(t->launch.arg);
+    if (t->memory) e->device->vt->free(e->device, t->memory, (size_t)t->bytes + 1);
+}
+
+/* Fastest of several short samples on one thread, in ns, shared among the threads that would take part: how the cores
+ * happen to be shared with others at this moment must not decide. A slow first run ends early. */
+static double time_task(const stk_plan *p, const stk_task *t, stk_election *e)
+{
+    enum { SAMPLES = 5 };
+    static const double SAMPLE_NS = 150e3;
+    trial tr;
+    double best = 1e300;
+    if (trial_open(p, t, e, &tr)) {
+        int64_t start = stk_now_ns();
+        (void)!e->device->vt->run(e->device, &tr.launch, 1, 1,
+                                  NULL); /* warm-up: pages, code, caches */
+        int64_t repeat = 1;
+        for (int s = 0; s < SAMPLES; s++) {
+            start = stk_now_ns();
+            for (int64_t r = 0; r < repeat; r++)
+                (void)!e->device->vt->run(e->device, &tr.launch, 1, 1, NULL);
+            (void)!e->device->vt->wait(e->device, NULL);
+            double ns = (double)(stk_now_ns() - start) / (double)repeat;
+            if (ns < best) best = ns;
+            if (s == 0 && ns < SAMPLE_NS) repeat = (int64_t)(SAMPLE_NS / (ns + 1)) + 1;
+            if (s == 0 && ns > 30e6) break;
+        }
+    }
+    trial_close(e, &tr);
+    return best / t->threads;
+}
+
+/* ---- choosing ----------------------------------------------------------------------------------------------- */
+
+static const stk_impl *find_by_name(const stk_impl *const *list, int32_t n, const char *name)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (!strcmp(list[i]->name, name)) return list[i];
+    return NULL;
+}
+
+static stk_status choose_forced(const stk_task *t, const stk_impl *const *list, int32_t n,
+                                const char *name, const stk_impl **out, stk_error *err)
+{
+    *out = find_by_name(list, n, name);
+    if (*out && (!(*out)->supports || (*out)->supports(t->params))) return STK_OK;
+    char known[256] = "";
+    for (int32_t i = 0; i < n; i++)
+        if (strlen(known) + strlen(list[i]->name) + 3 < sizeof known)
+            strcat(strcat(known, i ? ", " : ""), list[i]->name);
+    return stk_fail(err, STK_ERR_UNSUPPORTED,
+                    "STOKER_KERNEL asks for %s:%s, which %s; there are: %s",
+                    stk_kernel_name((stk_kernel)t->kernel), name,
+                    *out ? "does not take this problem" : "does not exist", known);
+}
+
+static const stk_impl *choose_timed(const stk_plan *p, stk_task *t, stk_election *e,
+                                    const stk_impl *const *list, int32_t n)
+{
+    static const double CLEARLY =
+        0.92; /* the first of the table stays unless it is beaten beyond noise */
+    const stk_impl *best = NULL;
+    double best_ns = 0;
+    for (int32_t i = 0; i < n; i++) {
+        bool is_ref = list[i]->rank >= 100;
+        if ((list[i]->supports && !list[i]->supports(t->params)) || (is_ref && best)) continue;
+        settle(t, e, list[i]);
+        double ns = time_task(p, t, e);
+        if (!best || ns < CLEARLY * best_ns) {
+            best = list[i];
+            best_ns = ns;
+        }
+    }
+    return best;
+}
+
+/* The supported implementations, ref last; ref alone when asked for. */
+static int32_t candidates(const stk_task *t, const stk_election *e, const stk_impl **out,
+                          int32_t most)
+{
+    int32_t all = 0, n = 0;
+    const stk_impl *const *list = e->device->vt->impls(e->device, (stk_kernel)t->kernel, &all);
+    for (int32_t i = 0; i < all && n < most; i++) {
+        if (e->ref && list[i]->rank < 100 && i + 1 < all) continue;
+        if (!list[i]->supports || list[i]->supports(t->params)) out[n++] = list[i];
+    }
+    return n;
+}
+
+static bool takes(const stk_impl *impl, const stk_task *t)
+{
+    return !impl->supports || impl->supports(t->params);
+}
+
+/* Without timing: the one remembered for this problem, or by table. Asks as few implementations as possible whether they
+ * take it: a library is opened by that question. */
+static const stk_impl *choose_at_once(const stk_task *t, const stk_election *e, const char *known)
+{
+    int32_t all = 0;
+    const stk_impl *best = NULL;
+    const stk_impl *const *list = e->device->vt->impls(e->device, (stk_kernel)t->kernel, &all);
+    if (known) {
+        best = find_by_name(list, all, known);
+        return best && takes(best, t) ? best : NULL;
+    }
+    for (int32_t i = 0; i < all; i++)
+        if ((!best || list[i]->rank < best->rank) && takes(list[i], t)) best = list[i];
+    return best;
+}
+
+static stk_status elect_by_time(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
+                                uint64_t key, const stk_impl **chosen, stk_error *err)
+{
+    enum { MOST = 16 };
+    const stk_impl *list[MOST];
+    char name[64];
+    int32_t n = candidates(t, e, list, MOST);
+    if (!n)
+        return stk_fail(err, STK_ERR_UNSUPPORTED,
+                        "%s: no kernel for '%s' on this device; cast to float32 or float64",
+                        stk_op_name((stk_op)p->g->nodes[t->node].op),
+                        stk_kernel_name((stk_kernel)t->kernel));
+    if (forced_name((stk_kernel)t->kernel, name, sizeof name))
+        return choose_forced(t, list, n, name, chosen, err);
+    *chosen = list[0];
+    if (e->ref || n == 1 || (n == 2 && list[1]->rank >= 100)) return STK_OK;
+    int64_t start = stk_now_ns();
+    *chosen = choose_timed(p, t, e, list, n);
+    e->spent_ms += (double)(stk_now_ns() - start) / 1e6;
+    stk_elect_cache_add(cache, key, (stk_kernel)t->kernel, (*chosen)->name);
+    return STK_OK;
+}
+
+static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
+                             stk_error *err)
+{
+    const stk_impl *chosen = NULL;
+    char name[64];
+    uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, e->threads);
+    const char *known = stk_elect_cache_find(cache, key);
+    bool forced = forced_name((stk_kernel)t->kernel, name, sizeof name);
+    if (!e->ref && !forced && (known || e->deterministic)) chosen = choose_at_once(t, e, known);
+    if (!chosen) STK_TRY(elect_by_time(p, t, e, cache, key, &chosen, err));
+    settle(t, e, chosen);
+    return STK_OK;
+}
+
+/* A parallel region must earn its fork-join twice over. */
+static void limit_threads(stk_task *t, const stk_election *e)
+{
+    double ns = t->flops / 40 > t->bytes / 16 ? t->flops / 40 : t->bytes / 16;
+    if (t->threads > 1 && ns * (1 - 1.0 / t->threads) < 2 * e->fork_join_ns) t->threads = 1;
+}
+
+stk_status stk_elect(stk_plan *p, stk_election *e, stk_error *err)
+{
+    stk_device_report report;
+    e->device->vt->describe(e->device, &report);
+    stk_elect_cache *cache =
+        e->deterministic || e->ref ? NULL : stk_elect_cache_open(report.detail);
+    stk_status status = STK_OK;
+    for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++) {
+        stk_task *t = &p->tasks[k];
+        if (t->kernel < 0) {
+            t->units = t->scale = 1;
+            t->parts = t->threads = 1;
+            continue;
+        }
+        status = elect_task(p, t, e, cache, err);
+        if (status == STK_OK) limit_threads(t, e);
+    }
+    stk_elect_cache_close(cache);
+    return status;
+}

@@ -1,0 +1,184 @@
+/* Which tasks share a parallel region: a task follows the one before it when both are cut along the same leading
+ * index, so that a part's results are consumed while they are still in cache and one fork-join serves both. */
+#include "graph/plan/elect.h"
+
+/* Rough speeds that decide how work is cut. They are constants on purpose: the cut must not depend on the machine. */
+static const double FLOPS_PER_NS = 40, BYTES_PER_NS = 16;
+enum { MOST_PARTS = 64, PART_NS = 2500 };
+
+static double estimate_ns(double flops, double bytes)
+{
+    double by_flops = flops / FLOPS_PER_NS, by_bytes = bytes / BYTES_PER_NS;
+    return by_flops > by_bytes ? by_flops : by_bytes;
+}
+
+void stk_cut(const stk_impl *impl, const void *params, double flops, double bytes, int64_t *units,
+             int32_t *parts)
+{
+    *units = impl->units ? impl->units(params) : 1;
+    int64_t grain = impl->grain ? impl->grain(params) : 1;
+    int64_t most = stk_min_i64(*units / (grain > 0 ? grain : 1), MOST_PARTS);
+    double wanted = estimate_ns(flops, bytes) / PART_NS;
+    /* A power of two: any number of threads that is one shares the parts evenly. */
+    *parts = 1;
+    while (*parts * 2 <= most && *parts * 2 <= wanted) *parts *= 2;
+}
+
+bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units)
+{
+    if (t->kernel == STK_K_CHAIN) {
+        const stk_chain *c = t->params;
+        if (c->segments != 1 || t->count % units) return false;
+        return stk_is_output_arg(t, i) || c->input[i].walk == STK_WALK_DENSE;
+    }
+    return t->impl->aligned && i < 32 && (t->impl->aligned(t->params) >> i & 1u);
+}
+
+/* Do both walk over the same memory in the same order? */
+static bool walk_alike(const stk_plan *p, const stk_task *a, const stk_task *b, int64_t units)
+{
+    for (int32_t i = 0; i < a->nargs; i++)
+        for (int32_t j = 0; j < b->nargs; j++)
+            if (stk_root(p, a->arg[i]) == stk_root(p, b->arg[j]) && stk_arg_is_cut(a, i, units) &&
+                stk_arg_is_cut(b, j, units))
+                return true;
+    return false;
+}
+
+/* Sharing data is the point of a group: any for the very next task, results for one from further down. */
+static bool meets(const stk_plan *p, int64_t head, int64_t next, int64_t k)
+{
+    const stk_task *t = &p->tasks[k];
+    for (int64_t m = head; m < next; m++)
+        if (k == next ? walk_alike(p, &p->tasks[m], t, p->tasks[head].units)
+                      : stk_task_feeds(p, &p->tasks[m], t))
+            return true;
+    return false;
+}
+
+/* Two tasks of one group may touch the same buffer only if both have it cut alike. */
+static bool gets_along(const stk_plan *p, const stk_task *a, const stk_task *b, int64_t units)
+{
+    for (int32_t i = 0; i < a->nargs; i++)
+        for (int32_t j = 0; j < b->nargs; j++) {
+            if (stk_root(p, a->arg[i]) != stk_root(p, b->arg[j])) continue;
+            if (!stk_is_output_arg(a, i) && !stk_is_output_arg(b, j)) continue; /* both only read */
+            if (p->home[a->arg[i]].offset || p->home[b->arg[j]].offset) return false;
+            if (!stk_arg_is_cut(a, i, units) || !stk_arg_is_cut(b, j, units)) return false;
+        }
+    return true;
+}
+
+static bool is_apart(const stk_plan *p, int64_t from, int64_t to, int64_t k)
+{
+    for (int64_t m = from; m < to; m++)
+        if (stk_tasks_are_ordered(p, &p->tasks[m], &p->tasks[k])) return false;
+    return true;
+}
+
+/* May task k join the row-wise group of the tasks from head to next - 1? Its region starts at `first`. */
+static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, int64_t head,
+                       int64_t next, int64_t k)
+{
+    const stk_task *h = &p->tasks[head], *t = &p->tasks[k];
+    if (e->no_group || h->kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
+    if (t->kernel == STK_K_CHAIN) {
+        const stk_chain *c = t->params;
+        if (c->segments != 1 || t->count % h->units) return false;
+    } else if (h->units < 1 || t->units % h->units || !t->impl->aligned) {
+        return false;
+    }
+    int64_t grain = t->impl->grain ? t->impl->grain(t->params) : 1;
+    if (t->kernel != STK_K_CHAIN && t->units / stk_max_i64(grain, 1) < h->parts) return false;
+    for (int64_t m = head; m < next; m++)
+        if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
+    return meets(p, head, next, k) && is_apart(p, first, head, k);
+}
+
+/* The task that follows next in the group [head, next), moved there past tasks that do not mind. */
+static bool take_follower(stk_plan *p, const stk_election *e, int64_t first, int64_t head,
+                          int64_t next)
+{
+    enum { WINDOW = 24 };
+    int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
+    for (int64_t k = next; k < end; k++)
+        if (can_follow(p, e, first, head, next, k) && stk_task_moves(p, k, next)) {
+            stk_task_move(p, k, next);
+            return true;
+        }
+    return false;
+}
+
+/* A chain at the head of a group counts rows like its followers: the largest common leading count. */
+static int64_t leading_units(const stk_plan *p, const stk_task *t)
+{
+    const stk_chain *c = t->params;
+    (void)p;
+    if (t->kernel != STK_K_CHAIN || c->segments != 1 || c->rank < 2) return 0;
+    return c->dim[0];
+}
+
+/* Gathers followers behind the head; where the group ends. Its region starts at `first`. */
+static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t head)
+{
+    stk_task *h = &p->tasks[head];
+    int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
+    int32_t parts = h->parts;
+    if (parts > 1 &&
+        (lead >= parts || lead >= MOST_PARTS / 4)) { /* as the head of a row-wise group? */
+        h->units = lead;
+        while (h->parts > lead) h->parts /= 2;
+        if (take_follower(p, e, first, head, next)) {
+            h->scale = units / lead;
+        } else {
+            h->units = units;
+            h->parts = parts;
+        }
+    }
+    while (take_follower(p, e, first, head, next)) {
+        stk_task *t = &p->tasks[next];
+        t->follows = true;
+        t->group = p->groups;
+        t->scale = (t->kernel == STK_K_CHAIN ? t->count : t->units) / h->units;
+        t->units = h->units;
+        t->parts = h->parts;
+        t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
+        t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
+        next++;
+    }
+    return next;
+}
+
+/* One more gradient with its update, which has nothing to do with those from `first` on, into their region. */
+static bool take_gradient(stk_plan *p, const stk_election *e, int64_t first, int64_t next)
+{
+    enum { WINDOW = 24 };
+    int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
+    for (int64_t k = next; k < end; k++)
+        if (is_apart(p, first, next, k) && stk_task_moves(p, k, next) &&
+            stk_plan_own(p, e, k, false)) {
+            stk_task_move(p, k, next);
+            stk_task *t = &p->tasks[next];
+            t->follows = true;
+            t->group = p->groups;
+            t->scale = 1;
+            return true;
+        }
+    return false;
+}
+
+void stk_plan_groups(stk_plan *p, const stk_election *e)
+{
+    p->groups = 0;
+    stk_plan_scalars_first(p);
+    if (!e->no_group) stk_plan_gradients_last(p);
+    for (int64_t head = 0; head < p->ntasks;) {
+        p->tasks[head].group = p->groups;
+        p->tasks[head].scale = 1;
+        bool owned = stk_plan_own(p, e, head, true);
+        int64_t next = gather(p, e, head, head);
+        while (owned && take_gradient(p, e, head, next)) next = gather(p, e, head, next);
+        p->groups++;
+        head = next;
+    }
+}

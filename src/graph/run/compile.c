@@ -1,0 +1,158 @@
+/* compile.c - from a graph to a program: passes, plan, memory, launches. */
+#include "graph/run/program.h"
+#include "graph/ir/rewrite.h"
+
+#include "base/clock.h"
+#include "base/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+stk_program_options stk_program_options_defaults(void) { return (stk_program_options){0}; }
+
+/* STOKER_DUMP=simplify,widen or all: the graph after a pass goes to the file descriptor that tools watch. */
+static void dump_after(const stk_graph *g, const char *pass)
+{
+    const char *wish = getenv("STOKER_DUMP"), *file = getenv("STOKER_DUMP_FILE");
+    char *text = NULL;
+    if (!wish || !*wish || (strcmp(wish, "all") && !strstr(wish, pass))) return;
+    if (stk_graph_dump(g, &text, NULL) != STK_OK) return;
+    FILE *f = fopen(file && *file ? file : "/dev/stderr", "ae");
+    if (f) {
+        fprintf(f, "---- after %s\n%s", pass, text);
+        fclose(f);
+    }
+    stk_text_free(text);
+}
+
+typedef struct pass {
+    const char *name;
+    stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
+} pass;
+
+static stk_status run_passes(const stk_graph *g, bool no_fuse, stk_graph **out, stk_error *err)
+{
+    static const pass passes[] = {{"widen", stk_pass_widen},
+                                  {"simplify", stk_pass_simplify},
+                                  {"simplify-again", stk_pass_simplify},
+                                  {"owners", stk_pass_owners},
+                                  {"contract", stk_pass_contract},
+                                  {"sweep", stk_pass_simplify}};
+    size_t count = no_fuse ? 3 : sizeof passes / sizeof *passes;
+    stk_graph *now = NULL;
+    for (size_t i = 0; i < count; i++) {
+        stk_graph *next = NULL;
+        stk_status status = passes[i].run(now ? now : g, &next, err);
+        if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
+        stk_graph_release(now);
+        now = next;
+        if (status != STK_OK) {
+            stk_graph_release(now);
+            return status;
+        }
+        dump_after(now, passes[i].name);
+    }
+    *out = now;
+    return STK_OK;
+}
+
+static stk_status plan_program(stk_program *p, const stk_program_options *o, stk_error *err)
+{
+    stk_plan *plan = &p->plan;
+    stk_device_report report;
+    int64_t values = p->g->nvalues + 1;
+    for (int64_t k = 0; k < p->g->nnodes; k++) values += 2 * (p->g->nodes[k].op == STK_OP_ASSIGN);
+    plan->g = p->g;
+    plan->no_fuse = o->no_fuse;
+    plan->keeps_parts = p->device->vt->keeps_parts;
+    plan->home = stk_arena_array(&plan->arena, (size_t)values, sizeof *plan->home);
+    if (!plan->home) return stk_fail_memory(err, "plan", (size_t)values * sizeof *plan->home);
+    for (int64_t v = 0; v < values; v++) plan->home[v].root = (stk_val)v;
+    p->device->vt->describe(p->device, &report);
+    stk_election e = {.device = p->device,
+                      .fork_join_ns = report.fork_join_ns,
+                      .deterministic = o->deterministic,
+                      .ref = o->ref,
+                      .no_group = o->no_fuse};
+    e.threads = o->threads > 0 && o->threads < report.threads ? o->threads : report.threads;
+    STK_TRY(stk_plan_tasks(plan, err));
+    STK_TRY(stk_plan_homes(plan, err));
+    uint64_t trace = stk_trace_start();
+    stk_status elected = stk_elect(plan, &e, err);
+    stk_trace_span(trace, "kernel election", p->serial);
+    STK_TRY(elected);
+    stk_plan_groups(plan, &e);
+    p->stats.election_ms = e.spent_ms;
+    return stk_plan_memory(plan, err);
+}
+
+static stk_status choose_device(stk_program *p, const stk_program_options *o, stk_error *err)
+{
+    if (o->device) {
+        p->device = stk_device_retain(o->device);
+    } else if (o->store) {
+        p->device = stk_device_retain(stk_store_device(o->store));
+    } else {
+        STK_TRY(stk_device_open("cpu:0", 0, &p->device, err));
+    }
+    if (o->store && stk_store_device(o->store) != p->device)
+        return stk_fail(
+            err, STK_ERR_DEVICE,
+            "program: the store lives on another device; make it with the program's device");
+    if (!o->store) return stk_store_new(p->device, &p->store, err);
+    p->store = stk_store_retain(o->store);
+    return STK_OK;
+}
+
+static void count_stats(stk_program *p)
+{
+    p->stats.nodes = (int32_t)p->g->nnodes;
+    p->stats.launches = (int32_t)p->nlaunches;
+    p->stats.regions = p->plan.groups;
+    p->stats.arena_bytes = p->plan.arena_bytes;
+    p->stats.constant_bytes = p->constant_bytes;
+    p->stats.variable_bytes = stk_store_bytes(p->store);
+    for (int64_t i = 0; i < p->nlaunches; i++) {
+        p->stats.flops += p->launches[i].flops;
+        p->stats.bytes += p->launches[i].bytes;
+    }
+}
+
+stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options,
+                               bool outside_results, stk_program **out, stk_error *err)
+{
+    stk_program_options defaults = stk_program_options_defaults();
+    const stk_program_options *o = options ? options : &defaults;
+    if (!out)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_program_new: out is NULL; pass the address of a stk_program *");
+    STK_TRY(stk_graph_status(g, err));
+    int64_t start = stk_now_ns();
+    uint64_t trace = stk_trace_start();
+    stk_program *p = stk_calloc(1, sizeof *p);
+    if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
+    p->plan.outside_results = outside_results;
+    stk_status status = choose_device(p, o, err);
+    if (status == STK_OK) status = run_passes(g, o->no_fuse, &p->g, err);
+    if (status == STK_OK) status = plan_program(p, o, err);
+    stk_program_number(p);
+    if (status == STK_OK) status = stk_program_emit(p, o, err);
+    if (status != STK_OK) {
+        stk_program_release(p);
+        return status;
+    }
+    count_stats(p);
+    stk_program_start_trial(p);
+    p->stats.build_ms = (double)(stk_now_ns() - start) / 1e6;
+    stk_trace_span(trace, "program build", p->serial);
+    stk_program_enlist(p);
+    *out = p;
+    return STK_OK;
+}
+
+stk_status stk_program_new(const stk_graph *g, const stk_program_options *options,
+                           stk_program **out, stk_error *err)
+{
+    return stk_program_compile(g, options, false, out, err);
+}

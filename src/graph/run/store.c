@@ -1,0 +1,172 @@
+/* Variables. Memory comes in slabs, so the parameters of a model lie side by side on huge pages and never move. */
+#include "graph/run/store.h"
+
+#include <string.h>
+
+enum { SLAB_MIN = 1 << 16, SLAB_MAX = 64 << 20 };
+
+typedef struct slab {
+    char *memory;
+    int64_t used, size;
+} slab;
+
+struct stk_store {
+    stk_device *device;
+    stk_variable *vars;
+    int64_t count, capacity;
+    slab *slabs;
+    int64_t nslabs, cap_slabs;
+    int64_t bytes;
+    int32_t refs;
+};
+
+stk_status stk_store_new(stk_device *device, stk_store **out, stk_error *err)
+{
+    if (!out)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_store_new: out is NULL; pass the address of a stk_store *");
+    stk_store *s = stk_calloc(1, sizeof *s);
+    if (!s) return stk_fail_memory(err, "stk_store_new", sizeof *s);
+    s->device = stk_device_retain(device);
+    stk_status status = device ? STK_OK : stk_device_open("cpu:0", 0, &s->device, err);
+    if (status != STK_OK) {
+        stk_free(s);
+        return status;
+    }
+    s->refs = 1;
+    *out = s;
+    return STK_OK;
+}
+
+stk_store *stk_store_retain(stk_store *s)
+{
+    if (s) __atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+    return s;
+}
+
+void stk_store_release(stk_store *s)
+{
+    if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    for (int64_t i = 0; i < s->count; i++) stk_free(s->vars[i].name);
+    for (int64_t i = 0; i < s->nslabs; i++)
+        s->device->vt->free(s->device, s->slabs[i].memory, (size_t)s->slabs[i].size);
+    stk_free(s->vars);
+    stk_free(s->slabs);
+    stk_device_release(s->device);
+    stk_free(s);
+}
+
+int32_t stk_store_count(const stk_store *s) { return s ? (int32_t)s->count : 0; }
+stk_device *stk_store_device(const stk_store *s) { return s->device; }
+int64_t stk_store_bytes(const stk_store *s) { return s->bytes; }
+
+const char *stk_store_name(const stk_store *s, int32_t index)
+{
+    return s && index >= 0 && index < s->count ? s->vars[index].name : NULL;
+}
+
+static stk_variable *find(const stk_store *s, const char *name)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        if (!strcmp(s->vars[i].name, name)) return &s->vars[i];
+    return NULL;
+}
+
+/* The first slabs are small and grow, so that a tiny model does not hold megabytes. */
+static void *take(stk_store *s, int64_t bytes)
+{
+    bytes = stk_round_up(stk_max_i64(bytes, 1), STK_ALIGN);
+    slab *last = s->nslabs ? &s->slabs[s->nslabs - 1] : NULL;
+    if (!last || last->size - last->used < bytes) {
+        int64_t size = last ? stk_min_i64(last->size * 4, SLAB_MAX) : SLAB_MIN;
+        size = stk_max_i64(size, bytes);
+        if (!STK_GROW(s->slabs, s->nslabs, s->cap_slabs)) return NULL;
+        last = &s->slabs[s->nslabs];
+        *last = (slab){.memory = s->device->vt->alloc(s->device, (size_t)size), .size = size};
+        if (!last->memory) return NULL;
+        s->nslabs++;
+    }
+    void *address = last->memory + last->used;
+    last->used += bytes;
+    return address;
+}
+
+stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type, void **address,
+                          stk_error *err)
+{
+    stk_variable *v = find(s, name);
+    if (v && !stk_type_equal(&v->type, type))
+        return stk_fail(
+            err, STK_ERR_SHAPE,
+            "variable '%s' is %s in the store, but %s is wanted; use another name or another store",
+            name, STK_TYPE_TEXT(&v->type), STK_TYPE_TEXT(type));
+    if (!v) {
+        char *copy = stk_strdup(name);
+        void *memory =
+            copy && STK_GROW(s->vars, s->count, s->capacity) ? take(s, stk_type_bytes(type)) : NULL;
+        if (!memory) {
+            stk_free(copy);
+            return stk_fail_memory(err, name, (size_t)stk_type_bytes(type));
+        }
+        v = &s->vars[s->count++];
+        *v = (stk_variable){copy, *type, memory};
+        s->bytes += stk_type_bytes(type);
+    }
+    *address = v->address;
+    return STK_OK;
+}
+
+stk_status stk_store_set(stk_store *s, const char *name, const stk_tensor *t, stk_error *err)
+{
+    if (!s || !name || !*name || !t)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_store_set: store, name and tensor must be given");
+    if (t->dtype == STK_STRING)
+        return stk_fail(err, STK_ERR_DTYPE, "variable '%s': strings cannot be variables", name);
+    stk_type type = {.dtype = t->dtype, .shape = {.rank = t->rank}};
+    memcpy(type.shape.dim, t->shape, sizeof type.shape.dim);
+    void *address;
+    stk_tensor *dense = NULL;
+    STK_TRY(stk_store_bind(s, name, &type, &address, err));
+    STK_TRY(stk_tensor_dense((stk_tensor *)(uintptr_t)t, &dense, err));
+    stk_status status =
+        s->device->vt->upload(s->device, address, dense->data, (size_t)stk_type_bytes(&type), err);
+    stk_tensor_release(dense);
+    return status;
+}
+
+stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy, stk_error *err)
+{
+    if (!s || !name || !copy)
+        return stk_fail(err, STK_ERR_ARGUMENT, "stk_store_get: store, name and copy must be given");
+    const stk_variable *v = find(s, name);
+    if (!v)
+        return stk_fail(err, STK_ERR_ARGUMENT, "no variable '%s' in the store, which holds %lld",
+                        name, (long long)s->count);
+    stk_tensor *t = NULL;
+    STK_TRY(stk_tensor_new(v->type.dtype, v->type.shape.rank, v->type.shape.dim, &t, err));
+    stk_status status = s->device->vt->download(s->device, t->data, v->address,
+                                                (size_t)stk_type_bytes(&v->type), err);
+    if (status == STK_OK)
+        *copy = t;
+    else
+        stk_tensor_release(t);
+    return status;
+}
+
+stk_status stk_store_clear(stk_store *s, const char *prefix, stk_error *err)
+{
+    if (!s || !prefix)
+        return stk_fail(err, STK_ERR_ARGUMENT, "stk_store_clear: store and prefix must be given");
+    for (int32_t i = 0; i < stk_store_count(s); i++) {
+        const char *name = stk_store_name(s, i);
+        stk_tensor *t = NULL;
+        if (strncmp(name, prefix, strlen(prefix))) continue;
+        STK_TRY(stk_store_get(s, name, &t, err));
+        memset(t->data, 0, (size_t)stk_tensor_bytes(t));
+        stk_status status = stk_store_set(s, name, t, err);
+        stk_tensor_release(t);
+        STK_TRY(status);
+    }
+    return STK_OK;
+}
