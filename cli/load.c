@@ -358,7 +358,7 @@ bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t
     if (!cli_int(args, "threads", 1, 4096, &threads)) return false;
     out->threads = (int32_t)threads;
     out->precision = cli_text(args, "precision", NULL);
-    if (stk_device_open(cli_text(args, "device", "cpu"), out->threads, &out->device, &err) !=
+    if (stk_device_open(cli_text(args, "device", "default"), out->threads, &out->device, &err) !=
         STK_OK) {
         *code = cli_fail(args, &err);
         return false;

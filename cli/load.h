@@ -25,7 +25,7 @@ typedef struct cli_batches {
 #define CLI_RUN_OPTIONS                                                                            \
     {"batch", "N", "rows per step (default: 32)"},                                                 \
         {"threads", "N", "processors at most (default: all)"},                                     \
-        {"device", "NAME", "where to run: cpu (default)"},                                         \
+        {"device", "NAME", "where to run, as `stoker devices` lists them (default: cpu:0)"},       \
     {                                                                                              \
         "precision", "POLICY", "float32, mixed_bfloat16, mixed_float16 ... (default: the model's)" \
     }

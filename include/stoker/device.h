@@ -8,10 +8,16 @@
  *     }
  *     stk_device_release(device);
  *
- * A device is a counted handle. Programs, stores and eager contexts keep theirs alive. */
+ * A device is a counted handle. Programs, stores and eager contexts keep theirs alive. Which devices there are:
+ *
+ *     stk_device_report list[16];
+ *     int32_t n = 0;
+ *     if (stk_device_list(16, list, &n, NULL) == STK_OK)
+ *         for (int32_t i = 0; i < n; i++) puts(list[i].name); */
 #ifndef STOKER_DEVICE_H
 #define STOKER_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "status.h"
@@ -27,15 +33,23 @@ typedef struct stk_device_report {
     char detail[192];    /* model and instruction set */
     int32_t threads;     /* threads a launch can use */
     int64_t memory;      /* bytes */
-    double fork_join_ns; /* measured cost of one parallel region */
+    double fork_join_ns; /* measured cost of one parallel region; 0: it has none */
+    bool shares_memory;  /* works on the host's memory: nothing is copied up or down */
 } stk_device_report;
 
-/* "cpu:0" or "cpu". threads 0 = all the process may use (affinity and cgroup counted). */
+/* "cpu:0" (or "cpu" for the first of its kind), or "default": what STOKER_DEVICE names, else "cpu:0". An unknown name
+ * fails with the list of those that exist. threads 0 = all the process may use (affinity and cgroup counted). */
 STK_API STK_MUST_USE stk_status stk_device_open(const char *name, int32_t threads, stk_device **out,
                                                 stk_error *err);
 STK_API stk_device *stk_device_retain(stk_device *device);
 STK_API void stk_device_release(stk_device *device);
 STK_API void stk_device_describe(stk_device *device, stk_device_report *out);
+STK_API const char *stk_device_name(const stk_device *device); /* "cpu:0"; "" for NULL */
+
+/* How many there are, and a report on each of the first `room`; *n: how many were written. */
+STK_API int32_t stk_device_count(void);
+STK_API STK_MUST_USE stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n,
+                                                stk_error *err);
 
 #ifdef __cplusplus
 }

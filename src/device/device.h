@@ -99,8 +99,18 @@ typedef struct stk_device_vt {
 
 struct stk_device {
     const stk_device_vt *vt;
-    int32_t refs; /* atomic */
+    int32_t refs;      /* atomic */
+    int32_t asked;     /* threads it was opened with */
+    stk_device *next;  /* among those that are open */
+    char name[64];     /* "cpu:0" */
 };
+
+/* One kind of device: "cpu:0", "cpu:1", ... are those of kind "cpu". A row in drivers.def each. */
+typedef struct stk_driver {
+    const char *kind;
+    int32_t (*count)(void); /* how many this machine has */
+    stk_status (*open)(int32_t index, int32_t threads, stk_device **out, stk_error *err);
+} stk_driver;
 
 /* The CPU with its own compute pool; threads 0 = all the process may use. */
 stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err);

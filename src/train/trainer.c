@@ -136,7 +136,7 @@ static stk_status setup(stk_trainer *t, const stk_trainer_options *o, stk_error 
     if (status == STK_OK && o->device)
         t->device = stk_device_retain(o->device);
     else if (status == STK_OK)
-        status = stk_device_open("cpu:0", 0, &t->device, err);
+        status = stk_device_open("default", 0, &t->device, err);
     if (status == STK_OK) status = stk_store_new(t->device, &t->store, err);
     if (status == STK_OK) status = stk_step_init(t->maker, t->store, err);
     if (status == STK_OK) status = make_logs(t, err);

@@ -103,6 +103,17 @@ class Usage(Command):
         self.assertEqual(self.run_ok("help", "train"), self.run_ok("train", "--help"))
         self.assertEqual(json.loads(self.run_ok("version", "--json"))["version"], self.run_ok("--version").split()[1])
 
+    def test_devices(self):
+        listed = json.loads(self.run_ok("devices", "--json"))
+        self.assertEqual((listed[0]["name"], listed[0]["shares_memory"]), ("cpu:0", True))
+        lines = self.run_ok("devices").splitlines()
+        self.assertEqual(lines[0].split(), ["name", "threads", "memory", "data", "what", "it", "is"])
+        self.assertEqual([line.split()[0] for line in lines[1:]], [d["name"] for d in listed])
+        self.assertEqual(self.run_ok("train", "m.json", "d.npz", "--device", "cpu:0", "--epochs", "1", "--quiet"), "")
+        for command in ("train", "evaluate", "predict", "profile", "doctor"):
+            done = self.run_it(command, "m.json", "d.npz", "--device", "gpu:9", "--weights", "w")
+            self.assertIn('no device "gpu:9"; there is "cpu:0"', done.stderr)
+
     def test_man_page_is_that_of_the_table(self):
         with open(os.path.join(SOURCE, "doc", "stoker.1")) as f:
             self.assertEqual(f.read(), self.run_ok("help", "--man"), "write it anew: stoker help --man > doc/stoker.1")

@@ -26,9 +26,49 @@ TEST(opens_by_name)
     stk_device_release(c);
     stk_device_release(NULL);
     CHECK_FAILS(stk_device_open("gpu:7", 0, &a, &err), STK_ERR_DEVICE, "gpu:7");
+    CHECK_CONTAINS(err.message, "there is \"cpu:0\"");
+    CHECK_FAILS(stk_device_open("cpu:1", 0, &a, &err), STK_ERR_DEVICE, "cpu:1");
     CHECK_FAILS(stk_device_open("cpu", -1, &a, &err), STK_ERR_ARGUMENT, "threads");
     CHECK_FAILS(stk_device_open(NULL, 0, &a, &err), STK_ERR_ARGUMENT, "NULL");
     CHECK(a == NULL || a == b);
+}
+
+TEST(are_listed)
+{
+    stk_error err;
+    stk_device_report list[8];
+    int32_t n = -1;
+    int32_t all = stk_device_count();
+    REQUIRE(CHECK(all >= 1 && all <= 8));
+    CHECK_OK(stk_device_list(8, list, &n, &err));
+    CHECK_EQ_I64(n, all);
+    CHECK_STR(list[0].name, "cpu:0");
+    CHECK(list[0].shares_memory);
+    for (int32_t i = 0; i < n; i++) { /* every name that is listed can be opened */
+        stk_device *d = NULL;
+        REQUIRE(CHECK_OK(stk_device_open(list[i].name, 1, &d, &err)));
+        CHECK_STR(stk_device_name(d), list[i].name);
+        stk_device_release(d);
+    }
+    CHECK_OK(stk_device_list(0, NULL, &n, &err));
+    CHECK_EQ_I64(n, 0);
+    CHECK_FAILS(stk_device_list(8, NULL, &n, &err), STK_ERR_ARGUMENT, "array");
+}
+
+TEST(default_is_what_the_environment_names)
+{
+    stk_error err;
+    stk_device *d = NULL;
+    const char *was = getenv("STOKER_DEVICE");
+    char kept[64];
+    snprintf(kept, sizeof kept, "%s", was ? was : "");
+    setenv("STOKER_DEVICE", "none:3", 1);
+    CHECK_FAILS(stk_device_open("default", 0, &d, &err), STK_ERR_DEVICE, "none:3");
+    setenv("STOKER_DEVICE", "", 1);
+    CHECK_OK(stk_device_open("default", 0, &d, &err));
+    CHECK_STR(stk_device_name(d), "cpu:0");
+    stk_device_release(d);
+    setenv("STOKER_DEVICE", kept, 1);
 }
 
 static stk_status open_and_close(void)

@@ -173,7 +173,7 @@ static void read_model(char *text, size_t size)
     fclose(file);
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list below and the measurement */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the measurement */
 
 static void cpu_describe(stk_device *d, stk_device_report *out)
 {
@@ -183,8 +183,6 @@ static void cpu_describe(stk_device *d, stk_device_report *out)
     pthread_mutex_lock(&lock);
     if (cpu->fork_join_ns == 0) cpu->fork_join_ns = measure_fork_join(cpu);
     pthread_mutex_unlock(&lock);
-    memset(out, 0, sizeof *out);
-    snprintf(out->name, sizeof out->name, "cpu:0");
     snprintf(out->detail, sizeof out->detail, "%s, %s kernels", model, stk_vec_get()->name);
     out->threads = cpu->threads;
     out->memory = stk_memory_limit("");
@@ -254,68 +252,20 @@ stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err)
     }
     cpu->device.vt = &cpu_vt;
     cpu->device.refs = 1;
+    snprintf(cpu->device.name, sizeof cpu->device.name, "cpu:0");
     cpu->threads = stk_pool_threads(cpu->pool);
     list_impls(cpu);
     *out = &cpu->device;
     return STK_OK;
 }
 
-/* ---- opening by name -------------------------------------------------------------------------------
- *
- * Two spinning pools on the same cores slow each other down many times over, so whoever asks for the same
- * number of threads gets the same device. */
-static stk_cpu *open_cpus;
+/* One CPU device stands for all processors of the machine. */
+static int32_t count_cpus(void) { return 1; }
 
-static stk_status open_cpu(int32_t threads, stk_device **out, stk_error *err)
+static stk_status open_cpu(int32_t index, int32_t threads, stk_device **out, stk_error *err)
 {
-    pthread_mutex_lock(&lock);
-    stk_status status = STK_OK;
-    stk_cpu *cpu = open_cpus;
-    while (cpu && cpu->asked != threads) cpu = cpu->next;
-    if (cpu) {
-        *out = stk_device_retain(&cpu->device);
-    } else if ((status = stk_cpu_device_new(threads, out, err)) == STK_OK) {
-        cpu = (stk_cpu *)*out;
-        cpu->asked = threads;
-        cpu->next = open_cpus;
-        open_cpus = cpu;
-    }
-    pthread_mutex_unlock(&lock);
-    return status;
+    (void)index;
+    return stk_cpu_device_new(threads, out, err);
 }
 
-stk_status stk_device_open(const char *name, int32_t threads, stk_device **out, stk_error *err)
-{
-    if (!name || !out)
-        return stk_fail(err, STK_ERR_ARGUMENT, "device_open: %s is NULL", name ? "out" : "name");
-    *out = NULL;
-    if (!strcmp(name, "cpu") || !strcmp(name, "cpu:0")) return open_cpu(threads, out, err);
-    return stk_fail(err, STK_ERR_DEVICE, "device_open: no device \"%s\"; there is \"cpu:0\"", name);
-}
-
-stk_device *stk_device_retain(stk_device *device)
-{
-    if (device) __atomic_add_fetch(&device->refs, 1, __ATOMIC_RELAXED);
-    return device;
-}
-
-/* A device that can be found by name must vanish from the list before its last reference is gone, or
- * another thread might take it up again. */
-void stk_device_release(stk_device *device)
-{
-    if (!device) return;
-    pthread_mutex_lock(&lock);
-    bool last = __atomic_sub_fetch(&device->refs, 1, __ATOMIC_ACQ_REL) == 0;
-    for (stk_cpu **at = &open_cpus; last && *at; at = &(*at)->next)
-        if (&(*at)->device == device) {
-            *at = (*at)->next;
-            break;
-        }
-    pthread_mutex_unlock(&lock);
-    if (last) device->vt->release(device);
-}
-
-void stk_device_describe(stk_device *device, stk_device_report *out)
-{
-    if (device && out) device->vt->describe(device, out);
-}
+const stk_driver stk_driver_cpu = {.kind = "cpu", .count = count_cpus, .open = open_cpu};

@@ -21,8 +21,6 @@ typedef struct stk_cpu {
     double fork_join_ns;                 /* 0 until somebody asks */
     const stk_impl *impl[STK_CPU_IMPLS]; /* by kernel id, row order within one */
     int32_t first[STK_KERNEL_COUNT + 1]; /* of each kernel id in impl[] */
-    struct stk_cpu *next;                /* among the devices that stk_device_open shares */
-    int32_t asked;                       /* threads it was opened with */
 } stk_cpu;
 
 /* The half-open range of units of one part. */

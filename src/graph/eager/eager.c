@@ -21,7 +21,7 @@ stk_status stk_eager_new(stk_device *device, stk_eager **out, stk_error *err)
     if (device)
         e->device = stk_device_retain(device);
     else if (status == STK_OK)
-        status = stk_device_open("cpu:0", 0, &e->device, err);
+        status = stk_device_open("default", 0, &e->device, err);
     if (status == STK_OK) status = stk_store_new(e->device, &e->store, err);
     if (status == STK_OK)
         *out = e;

@@ -94,7 +94,7 @@ static stk_status choose_device(stk_program *p, const stk_program_options *o, st
     } else if (o->store) {
         p->device = stk_device_retain(stk_store_device(o->store));
     } else {
-        STK_TRY(stk_device_open("cpu:0", 0, &p->device, err));
+        STK_TRY(stk_device_open("default", 0, &p->device, err));
     }
     if (o->store && stk_store_device(o->store) != p->device)
         return stk_fail(

@@ -48,7 +48,7 @@ stk_status stk_function_new(int32_t nin, const char *const *names, stk_function_
         status = stk_fail_memory(err, "stk_function_new", (size_t)nin * sizeof *f->names);
     if (status == STK_OK && f->options.store) f->store = stk_store_retain(f->options.store);
     if (status == STK_OK && !f->options.device)
-        status = stk_device_open("cpu:0", 0, &f->options.device, err);
+        status = stk_device_open("default", 0, &f->options.device, err);
     if (status == STK_OK && !f->store) status = stk_store_new(f->options.device, &f->store, err);
     f->options.store = f->store;
     if (status == STK_OK)

@@ -53,8 +53,11 @@ static stk_status borrow(map_program *m, runner **out, stk_error *err)
     if (!r) return stk_fail_memory(err, "map_program", sizeof *r);
     stk_program_options o = stk_program_options_defaults();
     o.threads = 1;
-    stk_status status = stk_function_new(m->nin, (const char *const *)m->names, m->build,
-                                         m->context, &o, &r->function, err);
+    stk_status status = stk_device_open("cpu:0", 0, &o.device, err); /* wherever the model runs */
+    if (status == STK_OK)
+        status = stk_function_new(m->nin, (const char *const *)m->names, m->build, m->context, &o,
+                                  &r->function, err);
+    stk_device_release(o.device);
     if (status != STK_OK) {
         stk_free(r);
         return status;

@@ -28,7 +28,7 @@ stk_status stk_store_new(stk_device *device, stk_store **out, stk_error *err)
     stk_store *s = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "stk_store_new", sizeof *s);
     s->device = stk_device_retain(device);
-    stk_status status = device ? STK_OK : stk_device_open("cpu:0", 0, &s->device, err);
+    stk_status status = device ? STK_OK : stk_device_open("default", 0, &s->device, err);
     if (status != STK_OK) {
         stk_free(s);
         return status;
