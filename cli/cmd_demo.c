@@ -63,7 +63,7 @@ static stk_status make_model(demo *d, stk_error *err)
         stk_model_add(d->model, layers[i]);
     if (status == STK_OK) status = stk_model_build(d->model, 0, NULL, err);
     if (status == STK_OK) status = stk_model_to_json(d->model, 2, &text, err);
-    if (status == STK_OK) status = cli_write_file(in_folder(d, "model.json"), text, err);
+    if (status == STK_OK) status = stk_text_save(in_folder(d, "model.json"), text, err);
     stk_text_free(text);
     return status;
 }

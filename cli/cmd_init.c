@@ -115,7 +115,7 @@ static stk_status write_model(const cli_args *args, const struct kind *kind, con
     stk_status status = build(kind, shape, outputs, product, &m, err);
     if (status == STK_OK) status = stk_model_to_json(m, 2, &text, err);
     if (status == STK_OK && path)
-        status = cli_write_file(path, text, err);
+        status = stk_text_save(path, text, err);
     else if (status == STK_OK)
         printf("%s\n", text);
     if (status == STK_OK && path && !args->quiet)

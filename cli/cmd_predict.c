@@ -11,9 +11,17 @@ static bool ends(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
+typedef struct csv {
+    const stk_tensor *y;
+    bool classes;
+} csv;
+
 /* One row per sample, its numbers separated by commas. */
-static void print_csv(FILE *out, const stk_tensor *y, bool classes)
+static void put_csv(void *context, FILE *out)
 {
+    const csv *what = context;
+    const stk_tensor *y = what->y;
+    bool classes = what->classes;
     int64_t rows = y->rank > 0 ? y->shape[0] : 1, count = rows ? stk_tensor_count(y) / rows : 0;
     for (int64_t r = 0; r < rows; r++) {
         int64_t best = 0;
@@ -30,26 +38,18 @@ static void print_csv(FILE *out, const stk_tensor *y, bool classes)
 
 static stk_status save(const cli_args *args, stk_tensor *y, const char *path, stk_error *err)
 {
-    bool classes = cli_given(args, "classes");
+    csv what = {y, cli_given(args, "classes")};
     if (!path) {
-        print_csv(stdout, y, classes);
+        put_csv(&what, stdout);
         return STK_OK;
     }
     if (ends(path, ".npy")) {
-        if (classes)
+        if (what.classes)
             return cli_error(err, STK_ERR_ARGUMENT,
                              "--classes goes with CSV; give --out a name that ends in .csv");
         return stk_npy_save(path, y, err);
     }
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return cli_error(err, STK_ERR_MEMORY, "out of memory");
-    print_csv(memory, y, classes);
-    stk_status status = fclose(memory) == 0 ? cli_write_file(path, text, err)
-                                            : cli_error(err, STK_ERR_MEMORY, "out of memory");
-    free(text);
-    return status;
+    return stk_file_save(path, put_csv, &what, err);
 }
 
 static stk_status predict(cli_run *r, void *context, stk_error *err)

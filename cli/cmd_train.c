@@ -134,15 +134,20 @@ static void print_plan(const job *j)
 
 /* ---- after ------------------------------------------------------------------------------------------------------- */
 
+static void rescue_path(char *path, size_t size)
+{
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    snprintf(path, size, "%s/stoker-weights-%ld.safetensors", folder, (long)getpid());
+}
+
 /* Trained weights are worth more than the wish for a place: when that fails, they go elsewhere. */
 static stk_status save_weights(const job *j, const char *path, stk_error *err)
 {
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     char rescue[4096];
     stk_error second;
     stk_status status = stk_trainer_save_weights(j->trainer, path, err);
     if (status == STK_OK) return STK_OK;
-    snprintf(rescue, sizeof rescue, "%s/stoker-weights-%ld.safetensors", folder, (long)getpid());
+    rescue_path(rescue, sizeof rescue);
     if (stk_trainer_save_weights(j->trainer, rescue, &second) == STK_OK) {
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof err->message - used, "; the weights are in %s instead",
@@ -158,7 +163,7 @@ static stk_status save_results(const job *j, stk_error *err)
     char *text = NULL;
     stk_status status = weights ? save_weights(j, weights, err) : STK_OK;
     if (status == STK_OK && history) status = stk_history_json(j->history, 2, &text, err);
-    if (status == STK_OK && history) status = cli_write_file(history, text, err);
+    if (status == STK_OK && history) status = stk_text_save(history, text, err);
     stk_text_free(text);
     return status;
 }
@@ -190,6 +195,27 @@ static int interrupted(const job *j, const stk_error *why)
     return CLI_INTERRUPTED;
 }
 
+/* Something could not be read or written and the training is over: what was learned is worth more than the order of things.
+ * A loss that is no number ends here, too, but has nothing worth keeping. */
+static int failed(const job *j, stk_error *why)
+{
+    bool lost = why->code == STK_ERR_IO || why->code == STK_ERR_MEMORY;
+    stk_error err = *why;
+    if (!lost || stk_trainer_step(j->trainer) == 0) return cli_fail(j->args, why);
+    const char *weights = cli_text(j->args, "save-weights", NULL);
+    char rescue[4096];
+    rescue_path(rescue, sizeof rescue);
+    const char *path = weights ? weights : rescue;
+    stk_status status =
+        weights ? save_results(j, &err) : stk_trainer_save_weights(j->trainer, rescue, &err);
+    size_t used = strlen(why->message);
+    if (status == STK_OK)
+        snprintf(why->message + used, sizeof why->message - used, "; the weights are in %s", path);
+    else
+        snprintf(why->message + used, sizeof why->message - used, "; and %s", err.message);
+    return cli_fail(j->args, why);
+}
+
 static void print_end(const job *j)
 {
     stk_train_times times;
@@ -219,6 +245,7 @@ static int train(job *j)
         j->books = cli_books_close(watch);
         cli_show_close(&j->show);
         if (status == STK_ERR_CANCELLED) return interrupted(j, &err);
+        if (status != STK_OK) return failed(j, &err);
     }
     if (status == STK_OK) status = save_results(j, &err);
     if (status != STK_OK) return cli_fail(j->args, &err);

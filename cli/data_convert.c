@@ -72,14 +72,6 @@ static void sweep(const convert *c)
     if (d) closedir(d);
 }
 
-static stk_status write_state(const convert *c, stk_error *err)
-{
-    FILE *f = fopen(c->state_path, "w");
-    bool good = f && fputs(c->state, f) >= 0 && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    if (f && fclose(f) != 0) good = false;
-    return good ? STK_OK : fail(err, STK_ERR_IO, c->state_path, strerror(errno));
-}
-
 /* Whether the state file is there, and says the same. */
 static stk_status read_state(const convert *c, bool *there, stk_error *err)
 {
@@ -109,7 +101,7 @@ static stk_status begin(convert *c, const cli_args *args, stk_error *err)
         shard_path(c, k, path, sizeof path);
         if (!there) unlink(path); /* of an earlier, finished conversion */
     }
-    return write_state(c, err);
+    return stk_text_save(c->state_path, c->state, err);
 }
 
 /* The shard is there and has as many records as it should. */

@@ -192,19 +192,11 @@ static void put_row(const export *x, int64_t row, FILE *out)
     fputc('\n', out);
 }
 
-static stk_status save_csv(const export *x, const char *to, stk_error *err)
+static void put_csv(void *context, FILE *to)
 {
-    char beside[4096];
-    snprintf(beside, sizeof beside, "%s.part", to);
-    FILE *out = fopen(beside, "w");
-    if (!out) return fail(err, STK_ERR_IO, beside, "cannot be written");
-    put_header(x, out);
-    for (int64_t r = 0; r < x->rows; r++) put_row(x, r, out);
-    bool good = !ferror(out);
-    good = fclose(out) == 0 && good;
-    if (good && rename(beside, to) == 0) return STK_OK;
-    remove(beside);
-    return fail(err, STK_ERR_IO, to, "cannot be written; is the disk full?");
+    const export *x = context;
+    put_header(x, to);
+    for (int64_t r = 0; r < x->rows; r++) put_row(x, r, to);
 }
 
 int data_export(const cli_args *args, const char *from, const char *to)
@@ -217,7 +209,8 @@ int data_export(const cli_args *args, const char *from, const char *to)
     if (status == STK_OK) status = each(&x, true, &err);
     if (status == STK_OK) status = strings_to_tensors(&x, &err);
     if (status == STK_OK)
-        status = data_ends(to, ".npz") ? save_npz(&x, to, &err) : save_csv(&x, to, &err);
+        status =
+            data_ends(to, ".npz") ? save_npz(&x, to, &err) : stk_file_save(to, put_csv, &x, &err);
     int code = status == STK_OK ? CLI_OK : cli_fail(args, &err);
     if (status == STK_OK && !args->quiet && !args->json)
         printf("%s: %lld rows, %d columns\n", to, (long long)x.rows, x.catalog.count);

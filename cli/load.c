@@ -365,18 +365,3 @@ bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t
     }
     return true;
 }
-
-stk_status cli_write_file(const char *path, const char *text, stk_error *err)
-{
-    char temporary[4096];
-    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(temporary, "w");
-    if (!file) return cli_error(err, STK_ERR_IO, "%s: cannot write it: %s", path, strerror(errno));
-    bool good = fputs(text, file) >= 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    int why = errno;
-    good = fclose(file) == 0 && good;
-    if (good && rename(temporary, path) == 0) return STK_OK;
-    if (good) why = errno;
-    unlink(temporary);
-    return cli_error(err, STK_ERR_IO, "%s: cannot write it: %s", path, strerror(why));
-}

@@ -48,8 +48,6 @@ cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);
 
-/* A whole file, replaced at once. */
-stk_status cli_write_file(const char *path, const char *text, stk_error *err);
 stk_status cli_error(stk_error *err, stk_status code, const char *format, ...) STK_PRINTF(3, 4);
 
 #endif

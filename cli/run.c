@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,13 +24,17 @@ static void on_signal(int number)
     (void)ignored;
 }
 
+/* SIGHUP: the terminal is gone, which must not cost the epoch. What was ignored when we were started (nohup, a job in the
+ * background of a script) stays ignored. */
 void cli_catch_signals(stk_trainer *t)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal}, before;
     running = t;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
 }
 
 bool cli_interrupted(void) { return asked != 0; }
@@ -37,7 +43,7 @@ bool cli_interrupted(void) { return asked != 0; }
 
 static stk_status check_writable(const cli_args *args, const char *path, stk_error *err)
 {
-    char copy[4096];
+    char copy[PATH_MAX];
     struct stat info;
     for (int i = 0; i < args->nrest; i++)
         if (cli_same_file(path, args->rest[i]))
@@ -45,13 +51,18 @@ static stk_status check_writable(const cli_args *args, const char *path, stk_err
                              "%s: is read by this command, so nothing can be written there; give "
                              "another name",
                              path);
-    snprintf(copy, sizeof copy, "%s", path);
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return cli_error(err, STK_ERR_IO, "%s: is a folder; give the name of a file", path);
+    if (exists && !S_ISREG(info.st_mode)) /* a device or a pipe: written through */
+        return access(path, W_OK) == 0 ? STK_OK
+                                       : cli_error(err, STK_ERR_IO, "%s: cannot write to it: %s",
+                                                   path, strerror(errno));
+    if (!exists || !realpath(path, copy)) snprintf(copy, sizeof copy, "%s", path);
     const char *folder = dirname(copy);
     if (access(folder, W_OK | X_OK) != 0)
         return cli_error(err, STK_ERR_IO, "%s: cannot write into the folder '%s': %s", path, folder,
                          strerror(errno));
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return cli_error(err, STK_ERR_IO, "%s: is a folder; give the name of a file", path);
     return STK_OK;
 }
 

@@ -37,10 +37,20 @@ static void draw_last(cli_show *show, const stk_progress *p)
     show->open = false;
 }
 
+/* Once each time it begins. */
+static void tell_trouble(cli_show *show, const stk_progress *p)
+{
+    if (p->trouble && !show->troubled)
+        fprintf(stderr, "%sstoker: %s; the training goes on, and it is tried again\n",
+                show->open ? "\n" : "", p->trouble);
+    show->troubled = p->trouble != NULL;
+}
+
 static stk_status progress(stk_callback *self, stk_trainer *t, const stk_progress *p,
                            stk_error *err)
 {
     (void)t, (void)err;
+    tell_trouble(self->context, p);
     draw(self->context, p);
     return STK_OK;
 }
@@ -73,6 +83,7 @@ static stk_status epoch_end(stk_callback *self, stk_trainer *t, const stk_progre
         puts(stk_progress_epoch(p, text, sizeof text));
         fflush(stdout);
     }
+    tell_trouble(show, p);
     return STK_OK;
 }
 

@@ -8,7 +8,8 @@ typedef struct cli_show {
     stk_callback callback; /* to be given to fit */
     bool bar;              /* a terminal: the line is drawn again and again */
     bool ascii, json, quiet;
-    bool open; /* a bar stands there that the next text must not overwrite */
+    bool troubled; /* has told that something cannot be written */
+    bool open;     /* a bar stands there that the next text must not overwrite */
 } cli_show;
 
 /* Is this file a terminal on which a line may be drawn again and again, and does nobody object? */

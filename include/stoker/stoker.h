@@ -28,7 +28,7 @@
  *     stk_program_release(p);
  *     stk_graph_release(g);
  *
- * Reading order: status.h (how calls fail), tensor.h, data.h (where batches come from), device.h, graph.h (build, differentiate, compile, run), nn.h,
+ * Reading order: status.h (how calls fail), tensor.h, files.h, data.h (where batches come from), device.h, graph.h (build, differentiate, compile, run), nn.h,
  * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers), optim.h, train.h
  * (fit, checkpoints), watch.h (where the time goes). */
 #ifndef STOKER_STOKER_H
@@ -37,6 +37,7 @@
 #include "status.h"
 #include "version.h"
 #include "tensor.h"
+#include "files.h"
 #include "data.h"
 #include "csv.h"
 #include "picture.h"

@@ -160,6 +160,8 @@ typedef struct stk_progress {
     int64_t samples;       /* seen by this run in this epoch */
     double seconds;        /* since the epoch began, or was entered */
     stk_logs logs;         /* loss and metrics so far */
+    const char
+        *trouble; /* a log or checkpoint that cannot be written, and is tried again; or NULL */
 } stk_progress;
 
 /* A callback is a struct whose slots may be NULL. Calls that fail end the training with their message. `state` are the numbers a

@@ -5,12 +5,15 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#include "stoker/files.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -26,17 +29,31 @@ stk_status stk_fail_system(stk_error *err, const char *what, const char *path)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode)    ? "a folder"
+           : S_ISFIFO(mode) ? "a pipe, which has no size and can be read only once"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
+}
+
+/* Without O_NONBLOCK the opening of a pipe would wait for somebody who writes to it; files do not mind. */
 stk_status stk_file_open_regular(const char *path, int *fd, struct stat *info, stk_error *err)
 {
     *fd = -1;
     if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "open: the path is NULL");
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0) return stk_fail_system(err, "open it for reading", path);
-    bool known = fstat(*fd, info) == 0;
-    if (known && S_ISREG(info->st_mode)) return STK_OK;
+    stk_status status = STK_OK;
+    if (fstat(*fd, info) != 0)
+        status = stk_fail_system(err, "ask for its size", path);
+    else if (!S_ISREG(info->st_mode))
+        status = stk_fail(err, STK_ERR_IO, "%s: is %s; a file is expected here", path,
+                          kind_of(info->st_mode));
+    if (status == STK_OK) return STK_OK;
     close(*fd);
-    return stk_fail(err, STK_ERR_IO, "%s: is %s; a file is expected here", path,
-                    known && S_ISDIR(info->st_mode) ? "a folder" : "no ordinary file");
+    *fd = -1;
+    return status;
 }
 
 stk_status stk_bytes_open(const char *path, stk_bytes *out, stk_error *err)
@@ -147,6 +164,49 @@ static stk_status write_all(stk_file_writer *w, const uint8_t *data, size_t size
     return STK_OK;
 }
 
+/* "NAME.<hex>-<hex>-<hex>.tmp": what a writer of NAME calls its file until it is whole. */
+static bool is_temporary_of(const char *name, const char *entry)
+{
+    size_t length = strlen(name);
+    unsigned pid, number, when;
+    int end = 0;
+    return strncmp(entry, name, length) == 0 &&
+           sscanf(entry + length, ".%x-%x-%x.tmp%n", &pid, &number, &when, &end) == 3 && end > 0 &&
+           entry[length + (size_t)end] == 0;
+}
+
+/* Writers hold a lock on their file, and the system takes it from those who were killed: what can be locked here has no
+ * owner any more. That holds across containers, too, where process numbers say nothing. */
+static void remove_if_left(int folder, const char *entry)
+{
+    int fd = openat(folder, entry, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlinkat(folder, entry, 0);
+    close(fd);
+}
+
+static void remove_left_overs(const char *path)
+{
+    enum { MOST_LOOKED_AT = 10000 };
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (snprintf(folder, sizeof folder, "%.*s.", (int)(name - path), path) >= (int)sizeof folder)
+        return;
+    DIR *d = opendir(folder);
+    int looked = 0;
+    for (struct dirent *e; d && looked < MOST_LOOKED_AT && (e = readdir(d)); looked++)
+        if (is_temporary_of(name, e->d_name)) remove_if_left(dirfd(d), e->d_name);
+    if (d) closedir(d);
+}
+
+/* Locked, and not removed by somebody who was faster than the lock. Where locks do not exist nobody removes anything. */
+static bool is_ours(int fd)
+{
+    struct stat info;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+    return fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
 /* A fresh file beside the target; O_EXCL, so that two writers never share one. */
 static stk_status open_temporary(stk_file_writer *w, stk_error *err)
 {
@@ -158,8 +218,10 @@ static stk_status open_temporary(stk_file_writer *w, stk_error *err)
         snprintf(w->temporary, room, "%s.%x-%x-%x.tmp", w->path, (unsigned)getpid(), number,
                  (unsigned)stk_now_ns());
         w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0) return STK_OK;
-        if (errno != EEXIST) break;
+        if (w->fd >= 0 && is_ours(w->fd)) return STK_OK;
+        if (w->fd < 0 && errno != EEXIST) break;
+        if (w->fd >= 0) close(w->fd);
+        w->fd = -1;
     }
     stk_status status = stk_fail_system(err, "create a file beside it", w->path);
     stk_free(w->temporary);
@@ -167,24 +229,45 @@ static stk_status open_temporary(stk_file_writer *w, stk_error *err)
     return status;
 }
 
+/* Where a link leads, also to a file that is not there yet. false: to an open file of this process (/dev/stdout), which
+ * must be written itself. */
+static bool follow_links(const char *path, char to[PATH_MAX])
+{
+    char next[PATH_MAX];
+    snprintf(to, PATH_MAX, "%s", path);
+    for (int hops = 0; hops < 40; hops++) {
+        ssize_t n = readlink(to, next, sizeof next - 1);
+        if (n < 0) break;
+        if (strncmp(to, "/proc/", 6) == 0) return false;
+        next[n] = 0;
+        const char *slash = strrchr(to, '/');
+        size_t folder = next[0] == '/' || !slash ? 0 : (size_t)(slash - to) + 1;
+        if (folder + (size_t)n >= PATH_MAX) break;
+        memmove(to + folder, next, (size_t)n + 1);
+    }
+    return true;
+}
+
 stk_status stk_file_create(const char *path, stk_file_writer *w, stk_error *err)
 {
     *w = (stk_file_writer){.fd = -1};
     if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "create: the path is NULL");
-    char resolved[PATH_MAX]; /* a link stays a link: what it points to is replaced */
+    char target[PATH_MAX]; /* a link stays a link: what it points to is replaced */
     struct stat info;
-    bool exists = stat(path, &info) == 0;
-    if (exists && realpath(path, resolved)) path = resolved;
-    w->path = stk_strdup(path);
+    bool replaced = follow_links(path, target), exists = stat(path, &info) == 0;
+    bool through = exists && !(replaced && S_ISREG(info.st_mode));
+    w->path = stk_strdup(through ? path : target);
     w->buffer = w->path ? stk_malloc(BUFFER) : NULL;
     stk_status status = w->buffer ? STK_OK : stk_fail_memory(err, path, BUFFER);
     if (status == STK_OK && exists && S_ISDIR(info.st_mode))
         status = stk_fail(err, STK_ERR_IO, "%s: is a folder; give the name of a file", path);
-    else if (status == STK_OK && exists && !S_ISREG(info.st_mode)) {
-        w->fd = open(path, O_WRONLY | O_CLOEXEC);
+    else if (status == STK_OK && through) {
+        w->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
         if (w->fd < 0) status = stk_fail_system(err, "open it for writing", path);
     } else if (status == STK_OK) {
+        remove_left_overs(w->path);
         status = open_temporary(w, err);
+        if (status == STK_OK && exists) (void)fchmod(w->fd, info.st_mode & 0777);
     }
     if (status != STK_OK) stk_file_abandon(w);
     return status;
@@ -234,6 +317,7 @@ stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
         status = stk_fail_system(err, "cut it to its length", w->path);
     if (status == STK_OK && w->temporary && !w->hasty && fsync(w->fd) != 0)
         status = stk_fail_system(err, "bring it to the disk", w->path);
+    int lock = w->temporary ? fcntl(w->fd, F_DUPFD_CLOEXEC, 0) : -1; /* until it is renamed */
     int closed = close(w->fd);
     w->fd = -1;
     if (status == STK_OK && closed != 0) status = stk_fail_system(err, "close it", w->path);
@@ -244,6 +328,7 @@ stk_status stk_file_commit(stk_file_writer *w, stk_error *err)
         stk_free(w->temporary);
         w->temporary = NULL; /* it has become the target */
     }
+    if (lock >= 0) close(lock);
     stk_file_abandon(w);
     return status;
 }
@@ -257,4 +342,43 @@ void stk_file_abandon(stk_file_writer *w)
     stk_free(w->path);
     stk_free(w->buffer);
     *w = (stk_file_writer){.fd = -1};
+}
+
+/* ---- for callers with a stream ---------------------------------------------------------------- */
+
+typedef struct stream {
+    stk_file_writer file;
+    stk_status status;
+    stk_error *err;
+} stream;
+
+static ssize_t put_stream(void *cookie, const char *data, size_t size)
+{
+    stream *s = cookie;
+    if (s->status == STK_OK) s->status = stk_file_write(&s->file, data, size, s->err);
+    return s->status == STK_OK ? (ssize_t)size : 0;
+}
+
+stk_status stk_file_save(const char *path, void (*put)(void *context, FILE *to), void *context,
+                         stk_error *err)
+{
+    stk_error own;
+    stream s = {.err = err ? err : &own};
+    STK_TRY(stk_file_create(path, &s.file, s.err));
+    FILE *to = fopencookie(&s, "w", (cookie_io_functions_t){.write = put_stream});
+    if (!to) s.status = stk_fail_memory(err, path, BUFFER);
+    if (to) put(context, to);
+    if (to && fclose(to) != 0 && s.status == STK_OK)
+        s.status = stk_fail(err, STK_ERR_IO, "%s: cannot write all of it", path);
+    if (s.status == STK_OK) return stk_file_commit(&s.file, err);
+    stk_file_abandon(&s.file);
+    return s.status;
+}
+
+static void put_text(void *text, FILE *to) { fputs(text, to); }
+
+stk_status stk_text_save(const char *path, const char *text, stk_error *err)
+{
+    if (!text) return stk_fail(err, STK_ERR_ARGUMENT, "text_save: the text is NULL");
+    return stk_file_save(path, put_text, (void *)(uintptr_t)text, err);
 }

@@ -37,7 +37,8 @@ STK_MUST_USE stk_status stk_file_read(const char *path, uint64_t most, char **da
                                       stk_error *err);
 
 /* Writes beside the target and renames at commit, after everything is on the disk. A target that is
- * no regular file (a pipe, /dev/null) is written directly. */
+ * no regular file (a pipe, /dev/null) is written directly; of a link, what it leads to is replaced.
+ * What writers of the same target left behind when they were killed is removed. */
 typedef struct stk_file_writer {
     int fd;
     char *path, *temporary; /* temporary NULL = written directly */

@@ -5,10 +5,15 @@
 #include "base/dtype.h"
 #include "base/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- common ---------------------------------------------------------------------------------------------- */
 
@@ -20,7 +25,9 @@ typedef struct watcher {
     bool best_only, append;
     double (*rate)(void *context, int64_t epoch, double rate);
     void *rate_context;
-    FILE *file;
+    int file;                      /* of the log; -1 = not open */
+    bool headed;                   /* the log has its first line */
+    char *unsaved;                 /* lines of the log that did not get onto the disk yet */
     int64_t good_epoch, good_step; /* where the loss was a number; for messages only */
     double state[4];
 } watcher;
@@ -32,7 +39,8 @@ static watcher *of(stk_callback *self) { return self->context; }
 static void release(stk_callback *self)
 {
     watcher *w = of(self);
-    if (w->file) fclose(w->file);
+    if (w->file >= 0) close(w->file);
+    free(w->unsaved);
     stk_free(w->monitor);
     stk_free(w->path);
     stk_free(w);
@@ -50,6 +58,7 @@ static stk_status make(const char *name, const char *monitor, const char *path, 
     if (!w) return stk_fail_memory(err, name, sizeof *w);
     w->base = (stk_callback){
         .name = name, .context = w, .state = w->state, .nstate = 4, .release = release};
+    w->file = -1;
     w->monitor = stk_strdup(monitor ? monitor : "");
     w->path = stk_strdup(path ? path : "");
     if (!w->monitor || !w->path) {
@@ -319,39 +328,84 @@ static stk_status trim_log(const char *path, int64_t epoch, stk_error *err)
 static stk_status log_open(stk_callback *self, stk_trainer *t, int64_t epoch, stk_error *err)
 {
     watcher *w = of(self);
+    struct stat info;
     (void)t;
-    if (w->file) return STK_OK;
+    if (w->file >= 0) return STK_OK;
     if (w->append) STK_TRY(trim_log(w->path, epoch, err));
-    w->file = fopen(w->path, w->append ? "a" : "w");
-    return w->file ? STK_OK
-                   : stk_fail(err, STK_ERR_IO, "%s: cannot open the log for writing: %m", w->path);
+    w->file =
+        open(w->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (w->append ? 0 : O_TRUNC), 0666);
+    if (w->file < 0) return stk_fail_system(err, "open the log for writing", w->path);
+    w->headed = fstat(w->file, &info) == 0 && info.st_size > 0;
+    return STK_OK;
 }
 
+/* What waits, and the row of this epoch. */
+static char *log_lines(watcher *w, const stk_progress *p)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) return NULL;
+    if (w->unsaved) fputs(w->unsaved, f);
+    if (!w->headed) {
+        fprintf(f, "epoch");
+        for (int32_t i = 0; i < p->logs.count; i++) fprintf(f, ",%s", p->logs.names[i]);
+        fprintf(f, "\n");
+    }
+    fprintf(f, "%" PRId64, p->epoch);
+    for (int32_t i = 0; i < p->logs.count; i++) fprintf(f, ",%.9g", p->logs.values[i]);
+    fprintf(f, "\n");
+    if (fclose(f) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* Writes what waits, and keeps what found no room. */
+static stk_status log_write(watcher *w, stk_error *err)
+{
+    char *at = w->unsaved;
+    while (at && *at) {
+        ssize_t put = write(w->file, at, strlen(at));
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) {
+            stk_status status = stk_fail_system(err, "write to the log", w->path);
+            memmove(w->unsaved, at, strlen(at) + 1);
+            return status;
+        }
+        at += put;
+    }
+    free(w->unsaved);
+    w->unsaved = NULL;
+    return STK_OK;
+}
+
+/* A log that has no room is no reason to end a training: its lines wait for the next epoch. */
 static stk_status log_epoch(stk_callback *self, stk_trainer *t, const stk_progress *p,
                             stk_error *err)
 {
     watcher *w = of(self);
-    (void)t;
-    if (ftell(w->file) == 0) {
-        fprintf(w->file, "epoch");
-        for (int32_t i = 0; i < p->logs.count; i++) fprintf(w->file, ",%s", p->logs.names[i]);
-        fprintf(w->file, "\n");
-    }
-    fprintf(w->file, "%" PRId64, p->epoch);
-    for (int32_t i = 0; i < p->logs.count; i++) fprintf(w->file, ",%.9g", p->logs.values[i]);
-    fprintf(w->file, "\n");
-    if (fflush(w->file) == 0 && !ferror(w->file)) return STK_OK;
-    return stk_fail(err, STK_ERR_IO, "%s: cannot write to the log: %m", w->path);
+    stk_error why;
+    char *lines = log_lines(w, p);
+    if (!lines) return stk_fail_memory(err, w->path, 4096);
+    free(w->unsaved);
+    w->unsaved = lines;
+    w->headed = true;
+    stk_trouble(t, w, log_write(w, &why) == STK_OK ? NULL : &why);
+    return STK_OK;
 }
 
 static stk_status log_close(stk_callback *self, stk_trainer *t, stk_error *err)
 {
     watcher *w = of(self);
-    (void)t;
-    int closed = w->file ? fclose(w->file) : 0;
-    w->file = NULL;
-    return closed == 0 ? STK_OK
-                       : stk_fail(err, STK_ERR_IO, "%s: cannot write to the log: %m", w->path);
+    stk_error why;
+    stk_status status = log_write(w, &why);
+    stk_trouble(t, w, status == STK_OK ? NULL : &why);
+    if (w->file >= 0 && close(w->file) != 0 && status == STK_OK)
+        status = stk_fail_system(err, "write to the log", w->path);
+    else
+        status = STK_OK;
+    w->file = -1;
+    return status;
 }
 
 stk_status stk_csv_logger(const char *path, bool append, stk_callback **out, stk_error *err)

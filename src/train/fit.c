@@ -2,6 +2,8 @@
  * programs; everything else happens at its end. */
 #include "train/trainer.h"
 
+#include "base/file.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -46,7 +48,29 @@ static stk_progress progress(const stk_fit *f)
                           .first_step = f->first_batch,
                           .samples = f->samples,
                           .seconds = (double)(stk_now_ns() - f->began) * 1e-9,
-                          .logs = {t->nlogs, (const char *const *)t->names, t->values}};
+                          .logs = {t->nlogs, (const char *const *)t->names, t->values},
+                          .trouble = t->trouble.code ? t->trouble.message : NULL};
+}
+
+void stk_trouble(stk_trainer *t, const void *of, const stk_error *why)
+{
+    if (why) {
+        t->trouble = *why;
+        t->trouble_of = of;
+    } else if (t->trouble_of == of) {
+        t->trouble = (stk_error){.code = STK_OK};
+    }
+}
+
+/* A disk that is full now may have room at the next checkpoint. Until then everything is in memory only, which
+ * is the best reason to go on. */
+static stk_status save(stk_fit *f, stk_error *err)
+{
+    stk_error why;
+    stk_status status = stk_checkpoint_write(f->t, f->o->checkpoint, &why);
+    stk_trouble(f->t, f, status == STK_ERR_IO ? &why : NULL);
+    return status == STK_OK || status == STK_ERR_IO ? STK_OK
+                                                    : stk_fail_in(err, why.code, "%s", why.message);
 }
 
 static stk_status read_metrics(stk_fit *f, stk_error *err)
@@ -137,7 +161,7 @@ static stk_status between(stk_fit *f, stk_error *err)
         f->look_at = after(f, LOOK_SECONDS);
     }
     if (stk_ticks() >= f->save_at) {
-        STK_TRY(stk_checkpoint_write(t, f->o->checkpoint, err));
+        STK_TRY(save(f, err));
         f->save_at = after(f, f->o->checkpoint_seconds);
     }
     return STK_OK;
@@ -221,8 +245,7 @@ static stk_status one_epoch(stk_fit *f, stk_error *err)
     STK_TRY(tell_epoch(f, &p, err));
     f->epoch++;
     f->batch = 0;
-    if (f->o->checkpoint) STK_TRY(stk_checkpoint_write(f->t, f->o->checkpoint, err));
-    return STK_OK;
+    return f->o->checkpoint ? save(f, err) : STK_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------------ */
@@ -301,9 +324,20 @@ static stk_status restore_states(stk_fit *f, stk_error *err)
     return STK_OK;
 }
 
+/* A place where nothing can ever be written is a mistake that is told before the start. */
+static stk_status try_place(const char *path, stk_error *err)
+{
+    stk_file_writer w;
+    STK_TRY(stk_file_create(path, &w, err));
+    stk_file_abandon(&w);
+    return STK_OK;
+}
+
 static stk_status start(stk_fit *f, stk_error *err)
 {
     stk_trainer *t = f->t;
+    t->trouble = (stk_error){.code = STK_OK};
+    if (f->o->checkpoint) STK_TRY(try_place(f->o->checkpoint, err));
     if (f->o->resume && f->o->checkpoint && access(f->o->checkpoint, F_OK) == 0)
         STK_TRY(stk_trainer_load(t, f->o->checkpoint, err));
     bool resumed = f->o->resume && t->position.loaded;
@@ -342,6 +376,9 @@ static stk_status run(stk_fit *f, stk_error *err)
     }
     STK_TRY(stk_step_finish(t->maker, t->store, err));
     EACH(f, train_end, err);
+    if (t->trouble.code)
+        return stk_fail(err, t->trouble.code, "%s; the training itself is done",
+                        t->trouble.message);
     return STK_OK;
 }
 
@@ -382,7 +419,7 @@ stk_status stk_trainer_fit(stk_trainer *t, const stk_train_data *data,
     t->position.batch = f.batch;
     stk_batches_close(&f.batches);
     stk_batches_close(&f.validation);
-    if (history && (status == STK_OK || status == STK_ERR_CANCELLED))
+    if (history && (status == STK_OK || status == STK_ERR_CANCELLED || t->trouble.code))
         *history = stk_history_retain(t->history);
     return status;
 }

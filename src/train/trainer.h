@@ -56,7 +56,13 @@ struct stk_trainer {
     stk_books books;
     int32_t stop; /* atomic */
     bool finish;
+    stk_error trouble; /* something could not be written and is tried again; code STK_OK: nothing */
+    const void *trouble_of;
 };
+
+/* fit.c: `of` could not write (why), or could again (NULL). The training goes on; what is still so at its end is the error
+ * of fit. */
+void stk_trouble(stk_trainer *t, const void *of, const stk_error *why);
 
 /* books.c */
 void stk_books_start(stk_books *b);

@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "graph/plan/elect_cache.h"
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "stoker/files.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,21 +76,23 @@ static uint32_t check_of(const entry *e)
 
 static void read_file(stk_elect_cache *c)
 {
-    char line[512], first[300];
-    FILE *f = fopen(c->path, "re");
-    if (!f) return;
-    snprintf(first, sizeof first, "stoker-kernels 1 %s\n", c->machine);
-    if (fgets(line, sizeof line, f) && !strcmp(line, first))
-        while (c->count < MOST_LINES && fgets(line, sizeof line, f)) {
-            entry e = {0};
-            unsigned long long key;
-            unsigned check;
-            if (sscanf(line, "%16llx %31s %31s %8x", &key, e.kernel, e.name, &check) != 4) continue;
-            e.key = key;
-            if (check != check_of(&e) || !STK_GROW(c->entries, c->count, c->capacity)) continue;
-            c->entries[c->count++] = e;
-        }
-    fclose(f);
+    enum { MOST_BYTES = 16 << 20 };
+    char first[300], *text = NULL, *rest = NULL;
+    size_t size = 0;
+    if (stk_file_read(c->path, MOST_BYTES, &text, &size, NULL) != STK_OK) return;
+    snprintf(first, sizeof first, "stoker-kernels 1 %s", c->machine);
+    char *line = strtok_r(text, "\n", &rest);
+    bool ours = line && !strcmp(line, first);
+    while (ours && c->count < MOST_LINES && (line = strtok_r(NULL, "\n", &rest))) {
+        entry e = {0};
+        unsigned long long key;
+        unsigned check;
+        if (sscanf(line, "%16llx %31s %31s %8x", &key, e.kernel, e.name, &check) != 4) continue;
+        e.key = key;
+        if (check != check_of(&e) || !STK_GROW(c->entries, c->count, c->capacity)) continue;
+        c->entries[c->count++] = e;
+    }
+    stk_free(text);
 }
 
 stk_elect_cache *stk_elect_cache_open(const char *machine)
@@ -106,20 +110,23 @@ stk_elect_cache *stk_elect_cache_open(const char *machine)
     return c;
 }
 
-static void write_file(const stk_elect_cache *c)
+static void put_entries(void *context, FILE *f)
 {
-    char temporary[1100];
-    snprintf(temporary, sizeof temporary, "%s.%ld", c->path, (long)getpid());
-    FILE *f = fopen(temporary, "we");
-    if (!f) return;
+    const stk_elect_cache *c = context;
     fprintf(f, "stoker-kernels 1 %s\n", c->machine);
     for (int64_t i = 0; i < c->count; i++) {
         const entry *e = &c->entries[i];
         fprintf(f, "%016llx %s %s %08x\n", (unsigned long long)e->key, e->kernel, e->name,
                 check_of(e));
     }
-    bool good = !ferror(f);
-    if (fclose(f) != 0 || !good || rename(temporary, c->path) != 0) (void)unlink(temporary);
+}
+
+/* Only over a file, or where nothing is: a pipe of that name would wait for a reader. */
+static void write_file(stk_elect_cache *c)
+{
+    struct stat info;
+    if (stat(c->path, &info) == 0 && !S_ISREG(info.st_mode)) return;
+    if (stk_file_save(c->path, put_entries, c, NULL) != STK_OK) return; /* it only saves time */
 }
 
 void stk_elect_cache_close(stk_elect_cache *c)

@@ -1,0 +1,162 @@
+"""Outputs that are no plain files, disks without room, signals, odd inputs: the command from outside.
+
+    files_test.py path/to/stoker source-folder
+"""
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import unittest
+
+from cli_test import ROOT, STOKER, Command
+
+FULL = os.access("/dev/full", os.W_OK)
+
+
+class Outputs(Command):
+    """--history, --out and their kin go where the name leads."""
+
+    def commands(self):
+        self.run_ok("train", "m.json", "d.npz", "--save-weights", "w", "--quiet")
+        return (("history", ["train", "m.json", "d.npz", "--history"]),
+                ("csv", ["train", "m.json", "d.npz", "--csv"]),
+                ("predictions", ["predict", "m.json", "d.npz", "--weights", "w", "--out"]),
+                ("model", ["init", "mlp", "--input", "4", "--classes", "2", "--out"]))
+
+    def test_links_stay_links(self):
+        os.mkdir(self.path("far"))
+        for name, words in self.commands():
+            for there in (True, False):
+                target, link = "far/%s%d" % (name, there), "%s%d" % (name, there)
+                if there:
+                    self.write(target, "old")
+                os.symlink(target, self.path(link))
+                self.run_ok(*words, link, "--quiet")
+                self.assertTrue(os.path.islink(self.path(link)), name)
+                self.assertGreater(len(self.read(target)), 10, name)
+
+    @unittest.skipUnless(ROOT, "only root may make a device")
+    def test_devices_are_written_through(self):
+        for name, words in self.commands():
+            device = self.path("null-" + name)
+            try:
+                os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+                open(device, "w").close()
+            except OSError as e:
+                self.skipTest("devices cannot be used in %s: %s" % (self.folder, e))
+            self.run_ok(*words, device, "--quiet")
+            self.assertTrue(stat.S_ISCHR(os.stat(device).st_mode), name)
+
+    def test_pipes_are_written_through(self):
+        for name, words in self.commands():
+            pipe = self.path("pipe-" + name)
+            os.mkfifo(pipe)
+            child = subprocess.Popen([STOKER, *words, pipe, "--quiet"], cwd=self.folder)
+            with open(pipe, "rb") as f:
+                self.assertGreater(len(f.read()), 10, name)
+            self.assertEqual(child.wait(60), 0)
+            self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode), name)
+
+    def test_left_overs_of_the_dead_go_and_those_of_the_living_stay(self):
+        import fcntl
+        for name in ("c.ckpt.1-2-3.tmp", "c.ckpt.7f-1-abc.tmp", "other.ckpt.1-2-3.tmp", "c.ckpt.mine.tmp"):
+            self.write(name, "half")
+        with open(self.path("c.ckpt.7f-1-abc.tmp")) as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            self.run_ok("train", "m.json", "d.npz", "--checkpoint", "c.ckpt", "--quiet")
+        self.assertEqual(sorted(n for n in os.listdir(self.folder) if "ckpt" in n),
+                         ["c.ckpt", "c.ckpt.7f-1-abc.tmp", "c.ckpt.mine.tmp", "other.ckpt.1-2-3.tmp"])
+
+    def test_killed_in_the_middle_leaves_nothing_for_long(self):
+        words = ["train", "m.json", "d.npz", "--epochs", "100000", "--checkpoint", "k.ckpt", "--quiet"]
+        for _ in range(5):
+            child = subprocess.Popen([STOKER, *words], cwd=self.folder)
+            try:
+                child.wait(0.3)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        self.run_ok("train", "m.json", "d.npz", "--checkpoint", "k.ckpt", "--quiet")
+        self.assertEqual([n for n in os.listdir(self.folder) if n.endswith(".tmp")], [])
+
+
+@unittest.skipUnless(FULL, "there is no /dev/full here")
+class FullDisk(Command):
+    def full(self, option, *more):
+        env = dict(os.environ, TMPDIR=self.folder)
+        return self.run_it("train", "m.json", "d.npz", "--epochs", "3", option, "/dev/full", *more, env=env)
+
+    def test_training_goes_on_and_the_weights_are_saved(self):
+        what = {"--csv": "write to the log", "--checkpoint": "write to it"}
+        for option in what:
+            done = self.full(option)
+            self.assertEqual(done.returncode, 3)
+            self.assertEqual(len(re.findall(r"^epoch", done.stdout, re.M)), 3, done.stdout)
+            no_room = r"stoker%%s: /dev/full: cannot %s: No space left on device; " % what[option]
+            self.assertRegex(done.stderr, "^" + no_room % "" + r"the training goes on, and it is tried again\n"
+                             + no_room % " train" + r"the training itself is done; the weights are in \S+\n$")
+            rescue = re.search(r"the weights are in (\S+)\n$", done.stderr).group(1)
+            self.run_ok("evaluate", "m.json", "d.npz", "--weights", rescue, "--quiet")
+            done = self.full(option, "--save-weights", "w", "--history", "h.json")
+            self.assertRegex(done.stderr, r"; the weights are in w\n$")
+            self.run_ok("evaluate", "m.json", "d.npz", "--weights", "w", "--quiet")
+            self.assertIn(b'"loss"', self.read("h.json"))
+            os.remove(self.path("w"))
+
+    def test_a_log_with_room_again_has_all_its_lines(self):
+        """A pipe that nobody empties for a while would block; a limit on the size of files does not."""
+        import resource
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (60, resource.RLIM_INFINITY))
+        done = self.run_it("train", "m.json", "d.npz", "--epochs", "4", "--csv", "log.csv", preexec_fn=limit)
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stderr, r"log\.csv: cannot write to the log: File too large; the training goes on")
+        lines = self.read("log.csv")
+        self.assertEqual(len(lines), 60)
+        self.assertTrue(lines.startswith(b"epoch,"))
+
+
+class Signals(Command):
+    WORDS = ["train", "m.json", "d.npz", "--epochs", "100000", "--checkpoint", "c.ckpt"]
+
+    def begin(self, **more):
+        child = subprocess.Popen([STOKER, *self.WORDS], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, **more)
+        child.stdout.readline()
+        child.stdout.readline()
+        return child
+
+    def test_hangup_writes_a_checkpoint(self):
+        child = self.begin()
+        child.send_signal(signal.SIGHUP)
+        err = child.communicate(timeout=60)[1]
+        self.assertEqual(child.returncode, 130)
+        self.assertRegex(err, r"stopped in epoch \d+ of 100000 after step \d+; it can go on from c\.ckpt\n")
+
+    def test_what_was_ignored_stays_ignored(self):
+        for number in (signal.SIGINT, signal.SIGHUP):
+            child = self.begin(preexec_fn=lambda n=number: signal.signal(n, signal.SIG_IGN))
+            child.send_signal(number)
+            for _ in range(20):
+                self.assertNotEqual(child.stdout.readline(), "")
+            child.send_signal(signal.SIGTERM)
+            err = child.communicate(timeout=60)[1]
+            self.assertEqual(child.returncode, 130)
+            self.assertEqual(err.count("stopping after this step"), 1)
+
+    def test_the_second_one_ends_at_once(self):
+        child = self.begin()
+        os.kill(child.pid, signal.SIGSTOP)
+        os.kill(child.pid, signal.SIGINT)
+        os.kill(child.pid, signal.SIGTERM)
+        os.kill(child.pid, signal.SIGCONT)
+        child.communicate(timeout=60)
+        self.assertIn(child.returncode, (128 + signal.SIGINT, 128 + signal.SIGTERM))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
