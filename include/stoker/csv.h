@@ -61,9 +61,10 @@ STK_API const char *stk_csv_column_name(const stk_csv *table,
                                         int32_t column); /* "" without header */
 STK_API stk_dtype stk_csv_column_dtype(const stk_csv *table, int32_t column);
 
-/* The whole table: one new tensor [rows] per column. */
+/* The whole table: one new tensor [rows] per column. Where a guessed type turns out too narrow in a later row (2.5 or nothing
+ * among whole numbers), it becomes wider; stk_csv_column_dtype says so afterwards. */
 STK_API STK_MUST_USE stk_status stk_csv_read(stk_csv *table, stk_tensor **columns, stk_error *err);
-/* The next rows, at most `most`; *rows = 0 at the end, and the columns stay NULL then. */
+/* The next rows, at most `most`, in the types that were given or guessed when it was opened; *rows = 0 at the end, and the columns stay NULL then. */
 STK_API STK_MUST_USE stk_status stk_csv_next(stk_csv *table, int64_t most, stk_tensor **columns,
                                              int64_t *rows, stk_error *err);
 /* Where the next row begins, and going there again. */

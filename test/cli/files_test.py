@@ -2,10 +2,12 @@
 
     files_test.py path/to/stoker source-folder
 """
+import gzip
 import os
 import re
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import unittest
@@ -13,6 +15,72 @@ import unittest
 from cli_test import ROOT, STOKER, Command
 
 FULL = os.access("/dev/full", os.W_OK)
+
+
+def masked_crc(data):
+    """CRC32C as TFRecord stores it."""
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    crc ^= 0xffffffff
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def measured(words, **more):
+    """Exit code, what it said and its largest resident set in MB."""
+    child = subprocess.Popen([STOKER, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    said = child.stdout.read()
+    child.stdout.close()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, said, usage.ru_maxrss / 1024
+
+
+class Inputs(Command):
+    def test_a_record_that_claims_everything(self):
+        """300 MB of zeros behind a head that promises 2^40 bytes, in 300 kB of gzip."""
+        head = struct.pack("<Q", 1 << 40)
+        with gzip.open(self.path("bomb.tfrecord.gz"), "wb", 1) as f:
+            f.write(head + struct.pack("<I", masked_crc(head)))
+            for _ in range(300):
+                f.write(bytes(1 << 20))
+        code, said, peak = measured(["data", "verify", "bomb.tfrecord.gz"], cwd=self.folder)
+        self.assertEqual(code, 4, said)
+        self.assertRegex(said, r"  1 damaged places?, 3145\d+ bytes lost; the last: byte 0: the record "
+                         r"claims 1099511627776 bytes; of a compressed file, records of up to \d+ are read")
+        self.assertLess(peak, 200)
+
+    def test_pipes_are_refused(self):
+        os.mkfifo(self.path("pipe.npz"))
+        for name in ("pipe.npy", "pipe.csv", "pipe.json", "pipe.tfrecord", "pipe.safetensors"):
+            os.mkfifo(self.path(name))
+        message = r"pipe\.\w+: is a pipe, which has no size and can be read only once; a file is expected here\n$"
+        for words in (["train", "m.json", "pipe.npz"], ["train", "m.json", "pipe.npy", "pipe.npy"],
+                      ["train", "m.json", "pipe.csv"], ["train", "m.json", "pipe.json"], ["summary", "pipe.json"],
+                      ["train", "pipe.json", "d.npz"], ["train", "m.json", "d.npz", "--weights", "pipe.safetensors"],
+                      ["train", "m.json", "d.npz", "--settings", "pipe.json"], ["data", "verify", "pipe.tfrecord"],
+                      ["data", "stats", "pipe.csv"], ["data", "head", "pipe.tfrecord"],
+                      ["data", "convert", "pipe.csv", "out.tfrecord"]):
+            with self.subTest(words):
+                self.fails_like(3, message, *words)
+
+    def test_a_pipe_as_the_kernel_cache(self):
+        os.mkfifo(self.path("kernels.txt"))
+        env = dict(os.environ, STOKER_CACHE=self.folder)
+        done = self.run_it("train", "m.json", "d.npz", "--quiet", env=env)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_types_of_a_table_that_change_late(self):
+        rows = ["a,b,c,d,y"] + ["%s,%s,0.5,1,%d" % ("2.5" if i == 1500 else "1", "7", i % 2) for i in range(2000)]
+        self.write("t.csv", "\n".join(rows) + "\n")
+        self.run_ok("train", "m.json", "t.csv", "--quiet")
+        for words in (["stats", "t.csv"], ["verify", "t.csv"], ["convert", "t.csv", "t.tfrecord"]):
+            self.run_ok("data", *words)
+        self.write("old.csv", "a,b,c,d,y\r1,2,3,4,0\r1,2,3,4,1\r")
+        self.fails_like(4, r"old\.csv: its lines end in CR alone", "train", "m.json", "old.csv")
+        self.fails_like(4, r"old\.csv: its lines end in CR alone", "data", "stats", "old.csv")
 
 
 class Outputs(Command):
@@ -93,7 +161,7 @@ class FullDisk(Command):
         for option in what:
             done = self.full(option)
             self.assertEqual(done.returncode, 3)
-            self.assertEqual(len(re.findall(r"^epoch", done.stdout, re.M)), 3, done.stdout)
+            self.assertEqual(len(re.findall(r"^Epoch", done.stdout, re.M)), 3, done.stdout)
             no_room = r"stoker%%s: /dev/full: cannot %s: No space left on device; " % what[option]
             self.assertRegex(done.stderr, "^" + no_room % "" + r"the training goes on, and it is tried again\n"
                              + no_room % " train" + r"the training itself is done; the weights are in \S+\n$")

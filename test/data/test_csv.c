@@ -221,6 +221,60 @@ TEST(subnormals_are_read_as_they_are)
     }
 }
 
+/* 2.5, nothing and a word, each in a row that no guess has seen. */
+TEST(guessed_types_become_wider)
+{
+    stk_error err;
+    stk_csv *t = NULL;
+    enum { ROWS = 2000, LONGEST = 40 };
+    char *text = malloc(ROWS * LONGEST), *to = text;
+    to += sprintf(to, "a,b,c,d\n");
+    for (int i = 0; i < ROWS; i++)
+        to += sprintf(to, "%s,%s,%s,%d\n", i == 1500 ? "2.5" : "1", i == 1501 ? "" : "2",
+                      i == 1502 ? "many" : "3.5", i);
+    REQUIRE(CHECK_OK(open_text(text, NULL, &t, &err)));
+    CHECK_EQ_I64(stk_csv_column_dtype(t, 0), STK_I64);
+    stk_tensor *c[4];
+    REQUIRE(CHECK_OK(stk_csv_read(t, c, &err)));
+    CHECK_STR(STK_TENSOR_TEXT(c[0]), "float32[2000]");
+    CHECK_STR(STK_TENSOR_TEXT(c[1]), "float32[2000]");
+    CHECK_STR(STK_TENSOR_TEXT(c[2]), "string[2000]");
+    CHECK_STR(STK_TENSOR_TEXT(c[3]), "int64[2000]");
+    CHECK(stk_tensor_at(c[0], 1500) == 2.5 && stk_tensor_at(c[0], 1499) == 1);
+    CHECK(isnan(stk_tensor_at(c[1], 1501)) && stk_tensor_at(c[1], 1999) == 2);
+    CHECK(string_is(c[2], 1502, "many") && string_is(c[2], 0, "3.5"));
+    CHECK_EQ_I64(stk_tensor_at(c[3], 1999), 1999);
+    for (int i = 0; i < 4; i++) stk_tensor_release(c[i]);
+    stk_csv_close(t);
+    /* In pieces the types are those that were said at the start. */
+    int64_t rows = 0;
+    REQUIRE(CHECK_OK(open_text(text, NULL, &t, &err)));
+    CHECK_OK(stk_csv_next(t, 1200, c, &rows, &err));
+    for (int i = 0; i < 4; i++) stk_tensor_release(c[i]);
+    CHECK_FAILS(stk_csv_next(t, 1200, c, &rows, &err), STK_ERR_FORMAT,
+                "guessed from the first 1000 rows; name the columns");
+    stk_csv_close(t);
+    /* Types that were given are not touched. */
+    stk_csv_options o = stk_csv_options_defaults();
+    stk_csv_column whole = {.name = "a", .dtype = STK_I64};
+    o.columns = &whole;
+    o.column_count = 1;
+    REQUIRE(CHECK_OK(open_text(text, &o, &t, &err)));
+    CHECK_FAILS(stk_csv_read(t, c, &err), STK_ERR_FORMAT, "\"2.5\" is no int64");
+    stk_csv_close(t);
+    free(text);
+}
+
+TEST(lines_of_old_machines_are_refused)
+{
+    stk_error err;
+    stk_csv *t = NULL;
+    CHECK_FAILS(open_text("a,b\r1,2\r3,4\r", NULL, &t, &err), STK_ERR_FORMAT,
+                "lines end in CR alone (byte 3)");
+    REQUIRE(CHECK_OK(open_text("\"a\rb\",c\r\n1,2\r\n", NULL, &t, &err)));
+    stk_csv_close(t);
+}
+
 TEST(lines_in_memory_are_decoded)
 {
     stk_error err;

@@ -3,7 +3,10 @@
 #include "temporary.h"
 
 #include "base/file.h"
+#include "data/formats/tfrecord.h"
 #include "stoker/records.h"
+
+#include <sys/stat.h>
 
 static const char *golden(const char *name)
 {
@@ -119,6 +122,39 @@ TEST(records_are_reached_by_number)
     int64_t count;
     CHECK_FAILS(stk_records_count(r, &count, &err), STK_ERR_UNSUPPORTED, "compressed");
     stk_records_close(r);
+}
+
+/* An index as somebody might forge it: sums and sizes fit, the offset leads out of the file. */
+TEST(forged_indexes_are_built_anew)
+{
+    stk_error err;
+    stk_record_options options = stk_record_options_defaults();
+    options.index_beside = true;
+    static const size_t lengths[] = {0, 7, 15, 16, 40};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const char *path = temporary("short");
+        FILE *f = fopen(path, "wb");
+        for (size_t k = 0; k < lengths[i]; k++) fputc('x', f);
+        fclose(f);
+        struct stat info;
+        REQUIRE(CHECK(stat(path, &info) == 0));
+        uint8_t index[32 + 8 + 4] = "STKINDX1";
+        stk_put_little(index + 8, lengths[i], 8);
+        stk_put_little(index + 16,
+                       (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec,
+                       8);
+        stk_put_little(index + 24, 1, 8);
+        stk_put_little(index + 32, (uint64_t)1 << 40, 8);
+        stk_put_little(index + 40, stk_crc32c(0, index, 40), 4);
+        f = fopen(temporary("short.index"), "wb");
+        CHECK_EQ_I64(fwrite(index, 1, sizeof index, f), sizeof index);
+        fclose(f);
+        stk_record_reader *r = NULL;
+        stk_string record;
+        REQUIRE(CHECK_OK(stk_records_open(path, &options, &r, &err)));
+        CHECK(stk_records_at(r, 0, &record, &err) != STK_OK);
+        stk_records_close(r);
+    }
 }
 
 /* Offsets of the five records: 0, 16, 33, 62, 378; the file has 5394 bytes. */

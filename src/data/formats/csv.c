@@ -16,6 +16,7 @@ struct stk_csv {
     bool mapped;
     const char *text, *body, *end, *at; /* file, first row, its end, next row */
     int32_t threads;
+    bool guessed;    /* the types of the columns, from some rows or from all */
     stk_arena arena; /* of the plan */
 };
 
@@ -111,8 +112,9 @@ static stk_dtype guess(const stk_csv_plan *p, stk_string text, stk_dtype before,
     return stk_csv_number(p, STK_F32, text, &number) ? STK_F32 : STK_STRING;
 }
 
-/* All columns, typed by the first rows. Too short rows are left to the real reading. */
-static stk_status guess_columns(stk_csv *t, stk_csv_column *columns, stk_error *err)
+/* All columns, typed by the first `rows` rows. Too short rows are left to the real reading. */
+static stk_status guess_columns(const stk_csv *t, int64_t rows, stk_csv_column *columns,
+                                stk_error *err)
 {
     stk_arena scratch = {0};
     const stk_csv_plan *p = &t->plan;
@@ -121,7 +123,7 @@ static stk_status guess_columns(stk_csv *t, stk_csv_column *columns, stk_error *
     for (int32_t f = 0; f < p->fields; f++)
         columns[f] = (stk_csv_column){.number = f, .dtype = STK_DTYPE_COUNT};
     const char *at = t->body;
-    for (int row = 0; status == STK_OK && row < GUESS_ROWS && at < t->end; row++) {
+    for (int64_t row = 0; status == STK_OK && row < rows && at < t->end; row++) {
         const char *end = stk_csv_row_end(p, at, t->end), *field = at;
         bool blank = stk_csv_is_blank(at, end);
         for (int32_t f = 0; status == STK_OK && !blank && f < p->fields; f++, field++) {
@@ -157,10 +159,40 @@ static stk_status make_plan(stk_csv *t, const stk_csv_options *o, const char **h
     if (!p->slot || !p->column || !p->title || (!o->columns && !guessed))
         return stk_fail_memory(err, p->name, (size_t)p->fields * sizeof *p->column);
     for (int32_t f = 0; f < p->fields; f++) p->slot[f] = -1;
-    if (guessed) STK_TRY(guess_columns(t, guessed, err));
+    if (guessed) STK_TRY(guess_columns(t, GUESS_ROWS, guessed, err));
+    t->guessed = guessed != NULL;
     for (int32_t i = 0; i < p->wanted; i++)
         STK_TRY(add_column(t, header, guessed ? &guessed[i] : &o->columns[i], i, err));
     return STK_OK;
+}
+
+/* Some row said what the guess had not seen: all rows are looked at, and types become as wide as they need. false: no type
+ * changed. */
+static bool guess_again(stk_csv *t)
+{
+    stk_csv_plan *p = &t->plan;
+    bool wider = false;
+    stk_csv_column *columns = t->guessed ? stk_calloc((size_t)p->fields, sizeof *columns) : NULL;
+    if (columns && guess_columns(t, INT64_MAX, columns, NULL) == STK_OK)
+        for (int32_t i = 0; i < p->wanted; i++) {
+            wider |= p->column[i].dtype != columns[i].dtype;
+            p->column[i].dtype = columns[i].dtype;
+            p->column[i].required = columns[i].required;
+        }
+    stk_free(columns);
+    return wider;
+}
+
+/* "a,b<CR>1,2<CR>": without a line end that counts, all of it would be the header. */
+static stk_status check_line_end(const stk_csv *t, const char *at, const char *end, stk_error *err)
+{
+    const char *cr = memchr(at, '\r', (size_t)(end - at));
+    bool quoted = t->plan.quotes && memchr(at, '"', (size_t)(end - at));
+    if (!cr || quoted || cr + 1 == t->end || cr[1] == '\n') return STK_OK;
+    return stk_fail(err, STK_ERR_FORMAT,
+                    "%s: its lines end in CR alone (byte %lld), as on very old machines; lines end "
+                    "in LF or CR LF (tr '\\r' '\\n' turns them)",
+                    t->plan.name, (long long)(cr - t->text));
 }
 
 /* Header and width of the table. */
@@ -179,6 +211,7 @@ static stk_status begin_table(stk_csv *t, const stk_csv_options *o, stk_error *e
         return stk_fail(err, STK_ERR_FORMAT, "%s: holds no line, so its columns are unknown",
                         t->plan.name);
     const char *end = stk_csv_row_end(&t->plan, at, t->end);
+    STK_TRY(check_line_end(t, at, end, err));
     STK_TRY(split_line(t, at, end, &header, &t->plan.fields, err));
     t->body = o->header ? end : at;
     t->at = t->body;
@@ -342,6 +375,7 @@ static void count_chunk(void *context, int64_t part, int32_t thread)
     (void)thread;
     whole *w = context;
     chunk *c = &w->chunks[part];
+    c->rows = 0;
     for (const char *at = c->begin; at < c->end;) {
         c->rows += !stk_csv_is_blank(at, c->end);
         at = stk_csv_row_end(&w->table->plan, at, c->end);
@@ -421,6 +455,8 @@ stk_status stk_csv_read(stk_csv *t, stk_tensor **columns, stk_error *err)
     stk_pool *pool = NULL;
     stk_status status = stk_pool_new(threads, &pool, err);
     if (status == STK_OK) status = read_chunks(t, chunks, count, pool, columns, err);
+    if (status == STK_ERR_FORMAT && guess_again(t))
+        status = read_chunks(t, chunks, count, pool, columns, err);
     stk_pool_release(pool);
     for (int64_t i = 0; i < count; i++) stk_arena_release(&chunks[i].arena);
     stk_free(chunks);
@@ -450,6 +486,11 @@ stk_status stk_csv_next(stk_csv *t, int64_t most, stk_tensor **columns, int64_t 
     if (status == STK_OK) {
         stk_csv_sink sink = {g.data, &arena};
         status = stk_csv_rows(&t->plan, t->text, t->at, stop, 0, found, &sink, rows, err);
+        if (status == STK_ERR_FORMAT && t->guessed)
+            status = stk_fail_in(err, status,
+                                 "types were guessed from the first %d rows; name the columns and "
+                                 "their types instead",
+                                 GUESS_ROWS);
     }
     if (status == STK_OK) status = growing_finish(&t->plan, &g, 1, rows, columns, err);
     if (status == STK_OK) t->at = stop;

@@ -59,7 +59,7 @@ static bool load(const char *path, size_t size, int64_t changed_ns, stk_record_i
         fits = out->offset != NULL;
         for (uint64_t i = 0; fits && i < count; i++) {
             out->offset[i] = stk_little64(file.data + INDEX_HEAD + 8 * i);
-            fits = out->offset[i] <= size - STK_FRAME;
+            fits = size >= STK_FRAME && out->offset[i] <= size - STK_FRAME;
         }
         out->count = out->capacity = (int64_t)count;
         if (!fits) {

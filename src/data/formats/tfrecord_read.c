@@ -1,4 +1,5 @@
 /* Reading TFRecord files: one record after the other, by number, and past damaged places. */
+#include "base/cpus.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/formats/record_window.h"
@@ -18,11 +19,13 @@ struct stk_record_reader {
     stk_record_stats stats;
     stk_record_index index;
     bool indexed, from_memory;
+    bool inside; /* of a damaged place that was counted already */
 };
 
 /* A damaged place: how many bytes from the window on are lost, and why. */
 typedef struct damage {
     size_t lost;
+    bool goes_on; /* behind that, too: no head was found so far */
     char reason[200];
 } damage;
 
@@ -104,23 +107,23 @@ void stk_records_close(stk_record_reader *r)
 /* ---- one record --------------------------------------------------------------------------------- */
 
 /* Bytes from the window's start to the next head that fits, at least `from`; all there is when there
- * is none. */
-static stk_status find_head(stk_window *w, size_t from, size_t *found, stk_error *err)
+ * is none. What a compressed file holds does not fit into memory: its damage is stepped over in pieces. */
+static stk_status find_head(stk_window *w, size_t from, damage *d, stk_error *err)
 {
-    enum { STEP = 64 << 10 };
+    enum { STEP = 64 << 10, PIECE = 32 << 20 };
     for (size_t i = from;; i++) {
+        d->lost = i;
+        d->goes_on = w->packed && i >= PIECE;
+        if (d->goes_on) return STK_OK;
         if (w->have < i + STK_FRAME) {
             STK_TRY(stk_window_fill(w, i + STEP, err));
             if (w->have < i + STK_FRAME) break;
         }
         if (!stk_frame_head_fits(w->at + i)) continue;
         /* The end of a plain file is known: a length beyond it is chance, not a record. */
-        if (w->packed || stk_little64(w->at + i) <= w->have - i - STK_FRAME) {
-            *found = i;
-            return STK_OK;
-        }
+        if (w->packed || stk_little64(w->at + i) <= w->have - i - STK_FRAME) return STK_OK;
     }
-    *found = w->have;
+    d->lost = w->have;
     return STK_OK;
 }
 
@@ -129,6 +132,13 @@ static bool follows(const stk_window *w, size_t at)
 {
     if (w->have == at) return true;
     return w->have >= at + STK_FRAME_HEAD && stk_frame_head_fits(w->at + at);
+}
+
+/* Messages of protobuf end at 2 GiB. A compressed record is held in memory, so it must not take all of that either. */
+static uint64_t most_bytes(void)
+{
+    uint64_t share = (uint64_t)stk_memory_limit("") / 4;
+    return share < INT32_MAX ? share : INT32_MAX;
 }
 
 /* Looks at the record at the window. STK_OK with *size; ERR_FORMAT with *d filled. */
@@ -146,10 +156,19 @@ static stk_status look(stk_record_reader *r, size_t *size, damage *d, stk_error 
         snprintf(d->reason, sizeof d->reason,
                  "the checksum of the length does not fit: %08x stored, %08x computed",
                  stk_little32(w->at + 8), stk_crc32c_mask(stk_crc32c(0, w->at, 8)));
-        STK_TRY(find_head(w, 1, &d->lost, err));
+        STK_TRY(find_head(w, 1, d, err));
         return STK_ERR_FORMAT;
     }
-    uint64_t length = stk_little64(w->at);
+    uint64_t length = stk_little64(w->at),
+             most = w->packed && length >= 1u << 26 ? most_bytes() : UINT64_MAX;
+    if (length > most) {
+        snprintf(
+            d->reason, sizeof d->reason,
+            "the record claims %llu bytes; of a compressed file, records of up to %llu are read",
+            (unsigned long long)length, (unsigned long long)most);
+        STK_TRY(find_head(w, 1, d, err));
+        return STK_ERR_FORMAT;
+    }
     if (length <= SIZE_MAX - STK_FRAME - STK_FRAME_HEAD)
         STK_TRY(stk_window_fill(w, (size_t)length + STK_FRAME + STK_FRAME_HEAD, err));
     if (length > w->have - STK_FRAME) {
@@ -157,7 +176,7 @@ static stk_status look(stk_record_reader *r, size_t *size, damage *d, stk_error 
                  "the record has %llu bytes, but the file ends after %zu of them%s%s",
                  (unsigned long long)length, w->have - STK_FRAME_HEAD, w->damage[0] ? "; " : "",
                  w->damage);
-        STK_TRY(find_head(w, 1, &d->lost, err));
+        STK_TRY(find_head(w, 1, d, err));
         return STK_ERR_FORMAT;
     }
     *size = (size_t)length;
@@ -170,7 +189,7 @@ static stk_status look(stk_record_reader *r, size_t *size, damage *d, stk_error 
              stored, sum);
     d->lost = *size + STK_FRAME;
     /* Bytes were lost or inserted: the length does not lead to the next record. */
-    if (!follows(w, d->lost)) STK_TRY(find_head(w, STK_FRAME_HEAD, &d->lost, err));
+    if (!follows(w, d->lost)) STK_TRY(find_head(w, STK_FRAME_HEAD, d, err));
     return STK_ERR_FORMAT;
 }
 
@@ -197,10 +216,12 @@ static stk_status step_over(stk_record_reader *r, const damage *d, stk_error *er
 {
     stk_window *w = &r->window;
     size_t lost = d->lost < w->have ? d->lost : w->have;
-    r->stats.bad++;
+    r->stats.bad += !r->inside;
     r->stats.skipped_bytes += (int64_t)lost;
-    snprintf(r->stats.last_reason, sizeof r->stats.last_reason, "byte %lld: %s",
-             (long long)w->offset, d->reason);
+    if (!r->inside)
+        snprintf(r->stats.last_reason, sizeof r->stats.last_reason, "byte %lld: %s",
+                 (long long)w->offset, d->reason);
+    r->inside = d->goes_on;
     stk_status status = STK_OK;
     if (r->options.policy == STK_BAD_QUARANTINE) status = append_quarantine(r, lost, err);
     int64_t at = w->offset;
@@ -228,6 +249,7 @@ stk_status stk_records_next(stk_record_reader *r, stk_string *record, bool *end,
         stk_error inner = {.code = STK_OK};
         stk_status status = look(r, &size, &d, &inner);
         if (status == STK_OK) {
+            r->inside = false;
             r->offset = w->offset;
             r->pending = size + STK_FRAME;
             r->stats.records++;
