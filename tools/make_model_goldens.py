@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "gol
 import numpy as np  # noqa: E402
 
 import model  # noqa: E402
+import models_groups  # noqa: E402, F401
 import models_layers  # noqa: E402, F401
 import models_sequence  # noqa: E402, F401
 import models_training  # noqa: E402, F401

@@ -160,7 +160,7 @@ static inline stk_tensor *golden_rows(const golden_model *m, const char *name, i
     int64_t start[STK_MAX_RANK] = {step % m->batches * m->batch}, size[STK_MAX_RANK];
     if (!CHECK(all != NULL)) return NULL;
     memcpy(size, all->shape, sizeof size);
-    size[0] = m->batch;
+    size[0] = stk_min_i64(m->batch, all->shape[0] - start[0]);
     CHECK_OK(stk_tensor_slice(all, start, size, &part, &err));
     CHECK_OK(stk_tensor_dense(part, &dense, &err));
     stk_tensor_release(part);

@@ -4,7 +4,7 @@ Members of a file (weights are named as Keras names them, without the name of th
 
     json              uint8    model.to_json()
     meta              uint8    JSON, see below
-    x0 x1 ..                   inputs, `batches` x `batch` rows; step i takes batch i % batches
+    x0 x1 ..                   inputs, `batches` x `batch` rows, the last batch may be short; step i takes batch i % batches
     y0 y1 ..                   targets, one per output (absent when meta.train is false)
     sw0 sw1 ..                 sample weights, when meta.sample_weight is true
     w0/<weight>                weights at the start
@@ -77,7 +77,8 @@ class Run:
         self.batch, self.batches = self.spec.get("batch", 4), self.spec.get("batches", 5)
         self.x, self.y = listed(self.spec["x"]), listed(self.spec.get("y"))
         self.sw = listed(self.spec.get("sample_weight"))
-        rows = self.batch * self.batches
+        rows = len(self.x[0])  # the last batch may be short
+        assert self.batch * (self.batches - 1) < rows <= self.batch * self.batches, name
         assert all(len(a) == rows for a in self.x + self.y + self.sw), name
         self.keys = [self.key(w) for w in self.model.weights]
         assert len(set(self.keys)) == len(self.keys), self.keys

@@ -32,7 +32,7 @@ typedef struct dnn_state {
     const stk_onednn *dnn;
     dnnl_engine_t engine;
     conv_kind kind;
-    int64_t images[2]; /* that one call takes: two sizes for parts that differ by one image */
+    int64_t images[2]; /* that one call takes: parts have one or two sizes */
     dnnl_primitive_t conv[2];
     dnnl_memory_desc_t x_desc[2], y_desc[2], blocked_desc, plain_desc;
     dnnl_primitive_t reorder; /* NULL: the library takes our format */
@@ -228,9 +228,8 @@ static dnnl_status_t make_lane(dnn_state *s, const stk_launch *launch, int32_t p
 {
     const stk_onednn *dnn = s->dnn;
     lane *l = &s->lane[part];
-    const stk_conv *c = launch->params;
     int64_t lo, hi;
-    stk_part_range(c->n, s->parts, part, &lo, &hi);
+    stk_launch_range(launch, part, &lo, &hi);
     int i = s->kind == BACK_WEIGHT && hi - lo != s->images[0];
     char *memory = s->memory + part * s->part_bytes;
     dnnl_memory_desc_t pad;
@@ -279,10 +278,13 @@ static void discard(stk_launch *launch)
 static dnnl_status_t make_all(dnn_state *s, const stk_launch *launch)
 {
     const stk_conv *c = launch->params;
-    bool sums =
-        s->kind == BACK_WEIGHT; /* over a part's images; else one image a call, for any cut */
-    s->images[0] = sums ? c->n / s->parts : 1;
-    s->images[1] = sums ? stk_ceil_div(c->n, s->parts) : 1;
+    s->images[0] = s->images[1] = 1; /* a call, for any cut; but sums go over all images of a part */
+    for (int32_t part = 0; s->kind == BACK_WEIGHT && part < s->parts; part++) {
+        int64_t lo, hi;
+        stk_launch_range(launch, part, &lo, &hi);
+        if (part == 0) s->images[0] = s->images[1] = hi - lo;
+        if (hi - lo != s->images[0]) s->images[1] = hi - lo;
+    }
     dnnl_status_t status = make_conv(s, c, 0);
     if (status == dnnl_success && s->images[1] != s->images[0]) status = make_conv(s, c, 1);
     if (status == dnnl_success) status = make_reorder(s, c);

@@ -448,7 +448,7 @@ static float *add_parts(const stk_launch *launch)
     for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;
         const float *sums = sums_of(launch, part);
-        stk_part_range(launch->units, launch->parts, part, &lo, &hi);
+        stk_launch_range(launch, part, &lo, &hi);
         if (lo == hi) continue;
         if (!total) total = sums_of(launch, part);
         for (int64_t i = 0; total != sums && i < s->size.extra; i++) total[i] += sums[i];

@@ -31,4 +31,20 @@ static inline void stk_part_range(int64_t units, int32_t parts, int32_t part, in
     *hi = units * (part + 1) / parts;
 }
 
+/* What run() gets for one part of a launch. `units` of a launch are those of its group; whoever has to know in
+ * prepare() or finish() how much a part holds asks here, never the units. */
+static inline void stk_launch_range(const stk_launch *l, int32_t part, int64_t *lo, int64_t *hi)
+{
+    stk_part_range(l->units, l->parts, part, lo, hi);
+    *lo *= l->scale;
+    *hi *= l->scale;
+}
+
+/* The most of `units` that one part can get. A group that counts in `u` coarser units, parts <= u, gives a part up to
+ * ceil(u / parts) of them, which is less than 2 u / parts. */
+static inline int64_t stk_most_units(int64_t units, int32_t parts)
+{
+    return stk_min_i64(units, 2 * stk_ceil_div(units, parts));
+}
+
 #endif

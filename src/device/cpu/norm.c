@@ -16,7 +16,7 @@ static double *keep_of(const stk_launch *l, int64_t each, int part)
 static int64_t units_of_part(const stk_launch *l, int part)
 {
     int64_t lo, hi;
-    stk_part_range(l->units, l->parts, part, &lo, &hi);
+    stk_launch_range(l, part, &lo, &hi);
     return hi - lo;
 }
 

@@ -100,7 +100,7 @@ stk_status stk_rnn_prepare(stk_launch *launch, stk_error *err)
 static int64_t part_bytes(const stk_rnn_params *p, int64_t gemm_bytes, int32_t parts,
                           int64_t work_width)
 {
-    int64_t rows = stk_ceil_div(p->batch, parts);
+    int64_t rows = stk_most_units(p->batch, parts);
     return gemm_bytes + stk_round_up(rows * work_width * stk_dtype_size((stk_dtype)p->dtype), 64);
 }
 
