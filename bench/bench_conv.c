@@ -7,7 +7,7 @@
 #include "harness.h"
 
 #include "base/memory.h"
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static int run_launch(void *state, int64_t iterations)
 {
     timed *t = state;
     for (int64_t i = 0; i < iterations; i++)
-        if (t->device->vt->run(t->device, t->launch, 1, 0, NULL) != STK_OK) return 1;
+        stk_cpu_run((const stk_cpu *)t->device, t->launch, 1, 0);
     return 0;
 }
 
@@ -139,7 +139,7 @@ static void each_impl(stk_device *device, const char *what, stk_kernel kernel, c
                       void **arg, int args, double flops, double bytes, int threads)
 {
     int32_t n = 0;
-    const stk_impl *const *list = device->vt->impls(device, kernel, &n);
+    const stk_impl *const *list = stk_cpu_impls((const stk_cpu *)device, kernel, &n);
     for (int32_t i = 0; i < n; i++)
         if ((!list[i]->supports || list[i]->supports(params)) && list[i]->rank < 100 &&
             strstr(list[i]->name, wanted_impl))

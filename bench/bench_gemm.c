@@ -82,10 +82,8 @@ static int by_value(const void *a, const void *b)
 
 static void run_slice(contender *c, int64_t repeats, int slice)
 {
-    stk_error err;
     int64_t begin = stk_now_ns();
-    for (int64_t i = 0; i < repeats; i++)
-        (void)c->device->vt->run(c->device, &c->launch, 1, 0, &err);
+    for (int64_t i = 0; i < repeats; i++) stk_cpu_run((const stk_cpu *)c->device, &c->launch, 1, 0);
     c->slice[slice] = (double)(stk_now_ns() - begin) / (double)repeats;
 }
 
@@ -105,7 +103,7 @@ static int contenders(contender *list, const stk_gemm *g, void **arg, int32_t th
     stk_device *device = launch_device(threads);
     int32_t n = 0;
     int count = 0;
-    const stk_impl *const *impls = device->vt->impls(device, STK_K_GEMM, &n);
+    const stk_impl *const *impls = stk_cpu_impls((const stk_cpu *)device, STK_K_GEMM, &n);
     for (int32_t i = 0; i < n && count < MAX_IMPLS; i++) {
         if (!strcmp(impls[i]->name, "ref") || (impls[i]->supports && !impls[i]->supports(g)))
             continue;

@@ -57,6 +57,31 @@ static inline stk_float_env stk_float_env_exact(void)
 #endif
 }
 
+/* Around work of some tens of nanoseconds, where asking the processor for its mode (7 ns) and waiting for the answer
+ * counts: our mode is written without a look at the caller's, which is written back afterwards. */
+static inline stk_float_env stk_float_env_take(void)
+{
+#if defined(__x86_64__)
+    enum { NEAREST_ALL_MASKED = 0x1f80 };
+    unsigned was = _mm_getcsr();
+    _mm_setcsr(NEAREST_ALL_MASKED | STK_FLOAT_FLUSH);
+    return was;
+#else
+    return stk_float_env_enter();
+#endif
+}
+
+static inline void stk_float_env_give_back(stk_float_env was)
+{
+#if defined(__x86_64__)
+    _mm_setcsr((unsigned)was);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(was));
+#else
+    (void)was;
+#endif
+}
+
 static inline void stk_float_env_leave(stk_float_env was)
 {
 #if defined(__x86_64__)

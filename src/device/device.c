@@ -135,7 +135,7 @@ void stk_device_describe(stk_device *device, stk_device_report *out)
     memset(out, 0, sizeof *out);
     device->vt->describe(device, out);
     snprintf(out->name, sizeof out->name, "%s", device->name);
-    out->shares_memory = device->vt->shares_memory;
+    out->shares_memory = stk_device_shares(device);
 }
 
 stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n, stk_error *err)

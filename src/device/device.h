@@ -1,12 +1,12 @@
-/* device.h - the device contract: memory, kernel implementations, launches, a queue.
+/* device.h - the device contract, by concern: what it can do, memory, a queue, kernels.
  *
- * A device knows no graph. The graph asks which implementations exist for a kernel id and a problem,
- * elects one, and hands the device an array of prepared launches. Device addresses are opaque
- * `void *` that allow byte offsets (on the CPU they are plain pointers).
+ * A device knows no graph. It is handed a plan (plan.h): tasks over values, each a kernel id with its problem. It says
+ * which of them it takes, puts them in its own order, and loads them into a sequence that can be run again and again.
  *
- * A launch covers `units` (rows, images, elements) cut into `parts` that depend on the shape only, never on the number
- * of threads: threads change who computes a part, not what is computed, so results have the same bits for any
- * thread count. */
+ *     supports -> arrange -> (memory is planned) -> load -> run, run, run ... -> unload
+ *
+ * Memory of a device comes in blocks. An address is a block and an offset; only the device itself knows what stands
+ * behind a block, and nobody else computes with its pointers. */
 #ifndef STK_DEVICE_DEVICE_H
 #define STK_DEVICE_DEVICE_H
 
@@ -14,96 +14,154 @@
 #include "device/kernels.h"
 #include "stoker/device.h"
 
-typedef struct stk_launch stk_launch;
-typedef struct stk_impl stk_impl;
+typedef struct stk_plan stk_plan;
+typedef struct stk_event stk_event;
 
-/* An arg that lives only inside its group, cut along with the units: instead of a whole array, each thread has
- * memory for one part of it, used again for the next part while it is in cache. arg[] holds the address for the
- * first thread. */
-typedef struct stk_local {
-    int32_t arg;
-    int32_t pad;
-    int64_t unit;  /* bytes of one unit of the group */
-    int64_t share; /* bytes from one thread's memory to the next one's */
-} stk_local;
+/* ---- addresses ------------------------------------------------------------------------------------------- */
 
-struct stk_launch {
-    /* Hot: what the loop reads. */
-    void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
-    void **arg;         /* device addresses: inputs, then outputs (per segment for chains) */
-    const void *params; /* the kernel id's problem struct */
-    void *scratch;      /* impl->scratch() bytes, alive during this launch only */
-    void *state;        /* made by impl->prepare */
-    int64_t units;      /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
-    int64_t
-        scale; /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
-    int32_t parts;
-    int32_t threads; /* how many threads pay off here */
-    int32_t locals;
-    const stk_local *local; /* only where the device says keeps_parts */
-    bool follows; /* runs part by part behind the launch before it, in the same parallel region */
-    /* Cold: for election, reports and errors. */
-    int32_t kernel; /* stk_kernel */
-    int32_t args;
-    const stk_impl *impl;
-    const char *label; /* op name for the trace: a literal, or interned there */
-    uint32_t
-        tag; /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
-    double flops, bytes;
-};
+/* Devices put more behind it. */
+typedef struct stk_block {
+    stk_device *device;
+    char *host; /* where the host may touch it; NULL: nowhere */
+    size_t bytes;
+} stk_block;
 
-/* What a device writes into the arg of a launch's spans: the tag, and the part (255: that one or a later one). */
-static inline uint32_t stk_launch_span_arg(const stk_launch *l, int32_t part)
+/* Without a block: memory of the host, for devices that share it. */
+typedef struct stk_address {
+    stk_block *block;
+    int64_t offset;
+} stk_address;
+
+static inline stk_address stk_address_of(stk_block *block, int64_t offset)
 {
-    return l->tag << 8 | (uint32_t)(part < 255 ? part : 255);
+    return (stk_address){block, offset};
+}
+static inline stk_address stk_address_host(const void *p)
+{
+    return (stk_address){NULL, (int64_t)(intptr_t)p};
+}
+static inline stk_address stk_address_plus(stk_address a, int64_t bytes)
+{
+    a.offset += bytes;
+    return a;
+}
+static inline bool stk_address_is_null(stk_address a) { return !a.block && !a.offset; }
+static inline bool stk_address_equal(stk_address a, stk_address b)
+{
+    return a.block == b.block && a.offset == b.offset;
+}
+/* What the host touches; only where the device shares its memory. */
+static inline void *stk_address_pointer(stk_address a)
+{
+    return (void *)((a.block ? (uintptr_t)a.block->host : 0) + (uintptr_t)a.offset);
 }
 
-/* One implementation of one kernel id on one device. Optional slots may be NULL; the default is named. */
-struct stk_impl {
-    const char
-        *name; /* "avx2", "onednn", "ref": shown in profiles and used by STOKER_KERNEL=op:name */
-    int32_t kernel; /* stk_kernel */
-    int32_t rank; /* deterministic mode takes the supported one with the lowest rank; ref is 100 */
-    bool (*supports)(const void *params); /* (optional) default: yes */
-    int64_t (*units)(const void *params); /* (optional) default: 1 */
-    int64_t (*grain)(const void *params); /* (optional) fewest units worth a part: 1 */
-    /* (optional) bit i: unit u touches only the u-th share of arg i. Such args can pass from launch to launch
-     * inside one parallel region, while they are still in cache. Default: none. */
-    uint32_t (*aligned)(const void *params);
-    int64_t (*scratch)(const void *params, int32_t parts);     /* (optional) bytes; default: 0 */
-    stk_status (*prepare)(stk_launch *launch, stk_error *err); /* (optional) fills state */
-    void (*discard)(stk_launch *launch);                       /* (optional) frees state */
-    void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
-    /* (optional) runs once after all parts, e.g. to add partial sums in a fixed order */
-    void (*finish)(const stk_launch *launch);
-};
+/* ---- what it can do -------------------------------------------------------------------------------------- */
+
+typedef struct stk_device_caps {
+    bool shares_memory; /* works on the host's memory: an address may be a pointer of the host */
+    bool complete;      /* takes every problem: nobody has to ask */
+    int32_t
+        owners; /* small products with trained weights are wanted as so many summands; 0: whole */
+} stk_device_caps;
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+typedef struct stk_memory_vt {
+    stk_block *(*alloc)(stk_device *d, size_t bytes); /* zeroed; NULL when out of memory */
+    void (*free)(stk_block *block);
+    /* Host memory that goes up and comes down fastest (pinned), zeroed; NULL when there is none left. */
+    void *(*host_alloc)(stk_device *d, size_t bytes);
+    void (*host_free)(stk_device *d, void *memory, size_t bytes);
+} stk_memory_vt;
+
+/* ---- queue ----------------------------------------------------------------------------------------------- */
+
+/* A loaded plan. Devices put more behind it. */
+typedef struct stk_sequence {
+    stk_device *device;
+} stk_sequence;
+
+typedef struct stk_run {
+    int64_t first, count;     /* which tasks of the sequence */
+    const stk_address *slots; /* what the plan's slots stand for in this run */
+    const void *
+        uniforms; /* the few numbers that change from run to run, for the plan's address; read at once */
+    size_t uniform_bytes;
+} stk_run;
+
+/* One queue in which runs, copies, set and get are done in the order they were asked for, and beside it a lane for
+ * transfers. An event is a moment of either; waiting for one that was never recorded is no wait. */
+typedef struct stk_queue_vt {
+    /* Done when they return, behind everything queued before. */
+    stk_status (*set)(stk_device *d, stk_address to, const void *from, size_t bytes,
+                      stk_error *err);
+    stk_status (*get)(stk_device *d, void *to, stk_address from, size_t bytes, stk_error *err);
+    stk_status (*wait)(stk_device *d, stk_error *err); /* until all is done */
+    /* Queued. */
+    stk_status (*copy)(stk_device *d, stk_address to, stk_address from, size_t bytes,
+                       stk_error *err);
+    stk_status (*run)(stk_sequence *s, const stk_run *run, stk_error *err);
+    /* In the lane for transfers: begins after an event of the queue, ends with another one. The host's memory stays as
+     * it is until then. */
+    stk_status (*send)(stk_device *d, stk_address to, const void *from, size_t bytes,
+                       stk_event *after, stk_event *done, stk_error *err);
+    stk_event *(*event_new)(stk_device *d); /* NULL when out of memory */
+    void (*event_free)(stk_device *d, stk_event *e);
+    stk_status (*record)(stk_device *d, stk_event *e,
+                         stk_error *err);                             /* after what is queued now */
+    stk_status (*await)(stk_device *d, stk_event *e, stk_error *err); /* the queue does */
+    stk_status (*join)(stk_device *d, stk_event *e, stk_error *err);  /* the host does */
+} stk_queue_vt;
+
+/* ---- kernels --------------------------------------------------------------------------------------------- */
+
+typedef struct stk_arrange_options {
+    int32_t threads; /* at most this many; 0: all of the device */
+    bool deterministic, ref, no_group;
+} stk_arrange_options;
+
+/* What a task became, for reports. */
+typedef struct stk_task_report {
+    const char *impl; /* "-": none of the device */
+    int64_t units;
+    int32_t parts, threads;
+    bool follows; /* shares a parallel region with the one before */
+} stk_task_report;
+
+typedef struct stk_kernels_vt {
+    /* Is there an implementation for this problem? If not, why: a text of at most `size` bytes. */
+    bool (*supports)(stk_device *d, stk_kernel kernel, const void *params, char *why, size_t size);
+    /* The device's own order of the plan's tasks: their times, their scratch. */
+    stk_status (*arrange)(stk_device *d, stk_plan *p, const stk_arrange_options *o, stk_error *err);
+    /* (optional) Lifetimes are known: how much room each value takes in the arena. */
+    void (*rooms)(stk_device *d, stk_plan *p);
+    /* Addresses are known: everything that can be done before the first run. */
+    stk_status (*load)(stk_device *d, stk_plan *p, stk_sequence **out, stk_error *err);
+    void (*unload)(stk_sequence *s);
+    void (*report)(const stk_plan *p, int64_t task, stk_task_report *out);
+} stk_kernels_vt;
+
+/* ---- device ---------------------------------------------------------------------------------------------- */
 
 typedef struct stk_device_vt {
+    stk_device_caps caps;
+    stk_memory_vt memory;
+    stk_queue_vt queue;
+    stk_kernels_vt kernels;
     void (*describe)(stk_device *d, stk_device_report *out);
-    void *(*alloc)(stk_device *d, size_t bytes); /* zeroed; NULL when out of memory */
-    void (*free)(stk_device *d, void *address, size_t bytes);
-    stk_status (*upload)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
-    stk_status (*download)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
-    stk_status (*copy)(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err);
-    /* Implementations of a kernel id, best guess first, ref last; count in *n. */
-    const stk_impl *const *(*impls)(stk_device *d, stk_kernel kernel, int32_t *n);
-    /* Queues the launches in order, on at most `threads` threads (0: as each launch says; it changes no bit of the
-     * results). Returns when they are queued (CPU: done). */
-    stk_status (*run)(stk_device *d, const stk_launch *launches, int64_t n, int32_t threads,
-                      stk_error *err);
-    stk_status (*wait)(stk_device *d, stk_error *err); /* until the queue is empty */
-    bool shares_memory;                                /* host pointers are device addresses */
-    bool keeps_parts; /* runs a group part by part on one thread each, and knows stk_local */
     void (*release)(stk_device *d);
 } stk_device_vt;
 
 struct stk_device {
     const stk_device_vt *vt;
-    int32_t refs;      /* atomic */
-    int32_t asked;     /* threads it was opened with */
-    stk_device *next;  /* among those that are open */
-    char name[64];     /* "cpu:0" */
+    int32_t refs;     /* atomic */
+    int32_t asked;    /* threads it was opened with */
+    stk_device *next; /* among those that are open */
+    char name[64];    /* "cpu:0" */
 };
+
+static inline bool stk_device_shares(const stk_device *d) { return d->vt->caps.shares_memory; }
 
 /* One kind of device: "cpu:0", "cpu:1", ... are those of kind "cpu". A row in drivers.def each. */
 typedef struct stk_driver {
@@ -111,8 +169,5 @@ typedef struct stk_driver {
     int32_t (*count)(void); /* how many this machine has */
     stk_status (*open)(int32_t index, int32_t threads, stk_device **out, stk_error *err);
 } stk_driver;
-
-/* The CPU with its own compute pool; threads 0 = all the process may use. */
-stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "check.h"
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 
 enum { LAUNCH_GUARD = 64 };
 
@@ -29,7 +29,7 @@ static inline stk_device *launch_device(int32_t threads)
 static inline const stk_impl *launch_impl(stk_device *device, stk_kernel kernel, const char *name)
 {
     int32_t n = 0;
-    const stk_impl *const *list = device->vt->impls(device, kernel, &n);
+    const stk_impl *const *list = stk_cpu_impls((const stk_cpu *)device, kernel, &n);
     for (int32_t i = 0; i < n; i++)
         if (!strcmp(list[i]->name, name)) return list[i];
     return NULL;
@@ -85,10 +85,9 @@ static inline void launch_discard(stk_launch *l)
 static inline bool launch_once(stk_device *device, stk_kernel kernel, const char *name,
                                const void *params, void **arg, int32_t args, int32_t parts)
 {
-    stk_error err;
     stk_launch l;
-    bool good = launch_prepare(&l, device, kernel, name, params, arg, args, parts) &&
-                CHECK_OK(device->vt->run(device, &l, 1, 0, &err));
+    bool good = launch_prepare(&l, device, kernel, name, params, arg, args, parts);
+    if (good) stk_cpu_run((const stk_cpu *)device, &l, 1, 0);
     launch_discard(&l);
     return good;
 }

@@ -87,7 +87,7 @@ TEST(lists_implementations_ref_last)
     stk_device *d = launch_device(1);
     for (int k = 0; k < STK_KERNEL_COUNT; k++) {
         int32_t n = -1;
-        const stk_impl *const *list = d->vt->impls(d, (stk_kernel)k, &n);
+        const stk_impl *const *list = stk_cpu_impls((const stk_cpu *)d, (stk_kernel)k, &n);
         CHECK(n >= 0);
         for (int32_t i = 0; i < n; i++) {
             CHECK_EQ_I64(list[i]->kernel, k);
@@ -103,17 +103,18 @@ TEST(memory_is_zeroed_and_copied)
     stk_device *d = launch_device(1);
     size_t sizes[] = {1, 100, 3 << 20};
     for (int i = 0; i < 3; i++) {
-        char *p = d->vt->alloc(d, sizes[i]);
-        REQUIRE(CHECK(p != NULL));
-        CHECK(p[0] == 0 && p[sizes[i] - 1] == 0);
+        stk_block *b = d->vt->memory.alloc(d, sizes[i]);
+        REQUIRE(CHECK(b != NULL && b->device == d && b->bytes == sizes[i]));
+        CHECK(b->host[0] == 0 && b->host[sizes[i] - 1] == 0);
+        stk_address first = stk_address_of(b, 0), last = stk_address_of(b, (int64_t)sizes[i] - 1);
         char x = 7, y = 0;
-        CHECK_OK(d->vt->upload(d, p + sizes[i] - 1, &x, 1, &err));
-        CHECK_OK(d->vt->copy(d, p, p + sizes[i] - 1, 1, &err));
-        CHECK_OK(d->vt->download(d, &y, p, 1, &err));
+        CHECK_OK(d->vt->queue.set(d, last, &x, 1, &err));
+        CHECK_OK(d->vt->queue.copy(d, first, last, 1, &err));
+        CHECK_OK(d->vt->queue.get(d, &y, first, 1, &err));
         CHECK_EQ_I64(y, 7);
-        d->vt->free(d, p, sizes[i]);
+        d->vt->memory.free(b);
     }
-    CHECK_OK(d->vt->wait(d, &err));
+    CHECK_OK(d->vt->queue.wait(d, &err));
 }
 
 /* ---- groups: what ran when ------------------------------------------------------------------------ */
@@ -142,7 +143,6 @@ TEST(followers_run_part_by_part)
     static const stk_impl noting = {.name = "note", .run = note, .finish = count_finish};
     for (int32_t threads = 1; threads <= 4; threads++) {
         static record r;
-        stk_error err;
         memset(&r, 0, sizeof r);
         void *arg[] = {&r};
         stk_launch l[2];
@@ -157,7 +157,7 @@ TEST(followers_run_part_by_part)
                                 .follows = i == 1,
                                 .state = (void *)(intptr_t)i};
         stk_device *d = launch_device(threads);
-        CHECK_OK(d->vt->run(d, l, 2, 0, &err));
+        stk_cpu_run((const stk_cpu *)d, l, 2, 0);
         CHECK_EQ_I64(r.finished, 2);
         for (int32_t part = 0; part < 5; part++) {
             int64_t lo, hi;
@@ -177,7 +177,6 @@ static void count_spans(void *context, const stk_trace_event *event)
 TEST(groups_leave_a_trace_when_asked)
 {
     static float y[100];
-    stk_error err;
     stk_fill_params p = {.count = 100, .item = 4};
     void *arg[] = {y};
     stk_launch l[3];
@@ -189,7 +188,7 @@ TEST(groups_leave_a_trace_when_asked)
     int64_t spans = 0;
     for (int on = 0; on < 2; on++) {
         if (on) stk_trace_enable(0);
-        CHECK_OK(launch_device(1)->vt->run(launch_device(1), l, 3, 0, &err));
+        stk_cpu_run((const stk_cpu *)launch_device(1), l, 3, 0);
         stk_trace_disable();
         stk_trace_drain(count_spans, &spans, NULL);
         CHECK_EQ_I64(spans, on ? 6 : 0); /* three launches of two parts each */

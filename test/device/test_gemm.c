@@ -131,7 +131,7 @@ static void each_impl(problem *p, void (*body)(problem *p, stk_device *device, c
 {
     stk_device *device = launch_device(2);
     int32_t n = 0;
-    const stk_impl *const *list = device->vt->impls(device, STK_K_GEMM, &n);
+    const stk_impl *const *list = stk_cpu_impls((const stk_cpu *)device, STK_K_GEMM, &n);
     for (int32_t i = 0; i < n; i++)
         if (!list[i]->supports || list[i]->supports(&p->g)) body(p, device, list[i]->name);
 }

@@ -20,7 +20,7 @@ static int run_products(void)
     stk_device *device = launch_device(1);
     int32_t n = 0;
     if (!device) return NOT_RUN;
-    const stk_impl *const *list = device->vt->impls(device, STK_K_GEMM, &n);
+    const stk_impl *const *list = stk_cpu_impls((const stk_cpu *)device, STK_K_GEMM, &n);
     for (int32_t i = 0; i < n; i++)
         if (list[i]->supports(&g) && !LAUNCH(device, STK_K_GEMM, list[i]->name, &g, arg, 3, 0))
             return NOT_RUN;

@@ -108,11 +108,12 @@ static void train(bool mean, int32_t threads, bool no_fuse, stk_tensor **weights
     feed(p, &x, &y);
     CHECK_OK(stk_program_run(p, STEPS, &err));
     *facts = (plan_facts){0};
-    for (int64_t k = 0; k < p->nlaunches; k++) {
-        const stk_launch *l = &p->launches[k];
-        facts->shared += l->threads > 1;
-        facts->regions += l->threads > 1 && !l->follows;
-        facts->summands += !strcmp(l->label, "matmul_parts");
+    for (int64_t k = 0; k < p->plan.ntasks; k++) {
+        stk_task_report about;
+        p->device->vt->kernels.report(&p->plan, k, &about);
+        facts->shared += about.threads > 1;
+        facts->regions += about.threads > 1 && !about.follows;
+        facts->summands += !strcmp(p->plan.tasks[k].label, "matmul_parts");
     }
     for (int i = 0; i < WEIGHTS; i++)
         CHECK_OK(stk_store_get(stk_program_store(p), NAMES[i], &weights[i], &err));

@@ -8,6 +8,8 @@
 #include "base/cpus.h"
 #include "base/float_env.h"
 #include "base/trace.h"
+#include "device/cpu/plan/arrange.h"
+#include "device/cpu/plan/sequence.h"
 #include "device/cpu/vec/vec.h"
 
 #include <pthread.h>
@@ -25,8 +27,7 @@ typedef struct group {
 /* Local args are found in this share's memory, shifted so that the part's first unit is at its start. */
 static void run_local(const stk_launch *l, int64_t lo, int64_t hi, int32_t part, int32_t share)
 {
-    enum { MOST = 64 };
-    void *arg[MOST];
+    void *arg[STK_MOST_LOCAL_ARGS];
     stk_launch mine = *l;
     memcpy(arg, l->arg, (size_t)l->args * sizeof *arg);
     for (int32_t i = 0; i < l->locals; i++) {
@@ -71,7 +72,7 @@ static void run_on_thread(void *context, int64_t part, int32_t thread)
     run_part(context, (int32_t)part, thread);
 }
 
-static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count, int32_t threads)
+static void run_group(const stk_cpu *cpu, const stk_launch *launch, int64_t count, int32_t threads)
 {
     group g = {launch, count, launch->parts, launch->threads};
     if (g.threads > threads) g.threads = threads;
@@ -90,11 +91,8 @@ static void run_group(stk_cpu *cpu, const stk_launch *launch, int64_t count, int
     }
 }
 
-static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, int32_t threads,
-                          stk_error *err)
+void stk_cpu_run(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads)
 {
-    stk_cpu *cpu = (stk_cpu *)d;
-    (void)err;
     if (threads < 1 || threads > cpu->threads) threads = cpu->threads;
     stk_float_env was = stk_float_env_enter();
     for (int64_t i = 0; i < n;) {
@@ -104,7 +102,67 @@ static stk_status cpu_run(stk_device *d, const stk_launch *launches, int64_t n, 
         i = end;
     }
     stk_float_env_leave(was);
+}
+
+/* ---- memory: that of the host ------------------------------------------------------------------------- */
+
+static stk_block *cpu_alloc(stk_device *d, size_t bytes)
+{
+    stk_block *b = stk_malloc(sizeof *b);
+    if (!b) return NULL;
+    *b = (stk_block){d, stk_alloc_pages(bytes), bytes};
+    if (b->host) return b;
+    stk_free(b);
+    return NULL;
+}
+
+static void cpu_free(stk_block *b)
+{
+    if (!b) return;
+    stk_free_pages(b->host, b->bytes);
+    stk_free(b);
+}
+
+static void *cpu_host_alloc(stk_device *d, size_t bytes)
+{
+    (void)d;
+    return stk_alloc_pages(bytes);
+}
+
+static void cpu_host_free(stk_device *d, void *memory, size_t bytes)
+{
+    (void)d;
+    stk_free_pages(memory, bytes);
+}
+
+/* ---- queue: the caller's thread, so everything is done when it was asked for ---------------------------- */
+
+static stk_status cpu_set(stk_device *d, stk_address to, const void *from, size_t bytes,
+                          stk_error *err)
+{
+    (void)d, (void)err;
+    if (bytes) memmove(stk_address_pointer(to), from, bytes);
     return STK_OK;
+}
+
+static stk_status cpu_get(stk_device *d, void *to, stk_address from, size_t bytes, stk_error *err)
+{
+    (void)d, (void)err;
+    if (bytes) memmove(to, stk_address_pointer(from), bytes);
+    return STK_OK;
+}
+
+static stk_status cpu_copy(stk_device *d, stk_address to, stk_address from, size_t bytes,
+                           stk_error *err)
+{
+    return cpu_set(d, to, stk_address_pointer(from), bytes, err);
+}
+
+static stk_status cpu_send(stk_device *d, stk_address to, const void *from, size_t bytes,
+                           stk_event *after, stk_event *done, stk_error *err)
+{
+    (void)after, (void)done;
+    return cpu_set(d, to, from, bytes, err);
 }
 
 static stk_status cpu_wait(stk_device *d, stk_error *err)
@@ -113,24 +171,22 @@ static stk_status cpu_wait(stk_device *d, stk_error *err)
     return STK_OK;
 }
 
-/* ---- memory --------------------------------------------------------------------------------------- */
+struct stk_event {
+    char nothing;
+};
 
-static void *cpu_alloc(stk_device *d, size_t bytes)
+static stk_event *cpu_event_new(stk_device *d)
 {
+    static stk_event always;
     (void)d;
-    return stk_alloc_pages(bytes);
+    return &always;
 }
 
-static void cpu_free(stk_device *d, void *address, size_t bytes)
-{
-    (void)d;
-    stk_free_pages(address, bytes);
-}
+static void cpu_event_free(stk_device *d, stk_event *e) { (void)d, (void)e; }
 
-static stk_status cpu_copy(stk_device *d, void *to, const void *from, size_t bytes, stk_error *err)
+static stk_status cpu_event(stk_device *d, stk_event *e, stk_error *err)
 {
-    (void)d, (void)err;
-    if (bytes) memmove(to, from, bytes);
+    (void)d, (void)e, (void)err;
     return STK_OK;
 }
 
@@ -189,9 +245,10 @@ static void cpu_describe(stk_device *d, stk_device_report *out)
     out->fork_join_ns = cpu->fork_join_ns;
 }
 
-static const stk_impl *const *cpu_impls(stk_device *d, stk_kernel kernel, int32_t *n)
+/* ---- kernels ------------------------------------------------------------------------------------------- */
+
+const stk_impl *const *stk_cpu_impls(const stk_cpu *cpu, stk_kernel kernel, int32_t *n)
 {
-    const stk_cpu *cpu = (const stk_cpu *)d;
     if ((unsigned)kernel >= STK_KERNEL_COUNT) {
         *n = 0;
         return NULL;
@@ -199,6 +256,34 @@ static const stk_impl *const *cpu_impls(stk_device *d, stk_kernel kernel, int32_
     *n = cpu->first[kernel + 1] - cpu->first[kernel];
     return cpu->impl + cpu->first[kernel];
 }
+
+bool stk_cpu_supports(const stk_cpu *cpu, stk_kernel kernel, const void *params)
+{
+    int32_t n = 0;
+    const stk_impl *const *list = stk_cpu_impls(cpu, kernel, &n);
+    for (int32_t i = n - 1; i >= 0; i--) /* ref takes most, and opens no library */
+        if (!list[i]->supports || list[i]->supports(params)) return true;
+    return false;
+}
+
+static bool cpu_supports(stk_device *d, stk_kernel kernel, const void *params, char *why,
+                         size_t size)
+{
+    if (stk_cpu_supports((const stk_cpu *)d, kernel, params)) return true;
+    snprintf(why, size, "no kernel takes this problem");
+    return false;
+}
+
+static stk_status cpu_load(stk_device *d, stk_plan *p, stk_sequence **out, stk_error *err)
+{
+    stk_cpu_sequence *s = NULL;
+    STK_TRY(stk_cpu_load((const stk_cpu *)d, NULL, p, &s, err));
+    s->head.device = d;
+    *out = &s->head;
+    return STK_OK;
+}
+
+static void cpu_unload(stk_sequence *s) { stk_cpu_unload((stk_cpu_sequence *)s); }
 
 /* ---- life ------------------------------------------------------------------------------------------ */
 
@@ -209,18 +294,32 @@ static void cpu_release(stk_device *d)
     stk_free(cpu);
 }
 
-static const stk_device_vt cpu_vt = {.describe = cpu_describe,
-                                     .alloc = cpu_alloc,
-                                     .free = cpu_free,
-                                     .upload = cpu_copy,
-                                     .download = cpu_copy,
-                                     .copy = cpu_copy,
-                                     .impls = cpu_impls,
-                                     .run = cpu_run,
-                                     .wait = cpu_wait,
-                                     .shares_memory = true,
-                                     .keeps_parts = true,
-                                     .release = cpu_release};
+static const stk_device_vt cpu_vt = {
+    .caps = {.shares_memory = true, .complete = true, .owners = STK_CPU_OWNERS},
+    .memory = {.alloc = cpu_alloc,
+               .free = cpu_free,
+               .host_alloc = cpu_host_alloc,
+               .host_free = cpu_host_free},
+    .queue = {.set = cpu_set,
+              .get = cpu_get,
+              .wait = cpu_wait,
+              .copy = cpu_copy,
+              .run = stk_cpu_run_sequence,
+              .send = cpu_send,
+              .event_new = cpu_event_new,
+              .event_free = cpu_event_free,
+              .record = cpu_event,
+              .await = cpu_event,
+              .join = cpu_event},
+    .kernels = {.supports = cpu_supports,
+                .arrange = stk_cpu_arrange,
+                .rooms = stk_cpu_rooms,
+                .load = cpu_load,
+                .unload = cpu_unload,
+                .report = stk_cpu_report},
+    .describe = cpu_describe,
+    .release = cpu_release,
+};
 
 static void list_impls(stk_cpu *cpu)
 {

@@ -3,7 +3,7 @@
 #define STK_DEVICE_CPU_CPU_H
 
 #include "base/pool.h"
-#include "device/device.h"
+#include "device/cpu/launch.h"
 
 #define STK_IMPL(name) extern const stk_impl stk_impl_##name;
 #include "device/cpu/impls.def"
@@ -22,6 +22,17 @@ typedef struct stk_cpu {
     const stk_impl *impl[STK_CPU_IMPLS]; /* by kernel id, row order within one */
     int32_t first[STK_KERNEL_COUNT + 1]; /* of each kernel id in impl[] */
 } stk_cpu;
+
+/* Small products with trained weights are shared out among so many threads (plan/owners.c). */
+enum { STK_CPU_OWNERS = 2 };
+
+/* The CPU with its own compute pool; threads 0 = all the process may use. */
+stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err);
+/* Runs the launches in order, on at most `threads` threads (0: as each launch says; it changes no bit of the results). */
+void stk_cpu_run(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads);
+/* Implementations of a kernel id, best guess first, ref last; count in *n. */
+const stk_impl *const *stk_cpu_impls(const stk_cpu *cpu, stk_kernel kernel, int32_t *n);
+bool stk_cpu_supports(const stk_cpu *cpu, stk_kernel kernel, const void *params);
 
 /* The half-open range of units of one part. */
 static inline void stk_part_range(int64_t units, int32_t parts, int32_t part, int64_t *lo,

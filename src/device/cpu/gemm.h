@@ -4,7 +4,7 @@
 #define STK_DEVICE_CPU_GEMM_H
 
 #include "base/memory.h"
-#include "device/device.h"
+#include "device/cpu/launch.h"
 
 /* Units are rows of c, or columns where rows are too few or would have every part read a large b.
  * `step` of them make one unit. */

@@ -4,7 +4,7 @@
  * matrix our b. Version 1.17 has no code for a first matrix stored transposed (our tb), and beta is 0
  * or 1. Units are fixed blocks of rows, so that every row is computed by the same code for any
  * number of parts. */
-#include "device/device.h"
+#include "device/cpu/launch.h"
 
 #if STK_HAVE_XSMM
 

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
-#include "device/device.h"
+#include "device/cpu/launch.h"
 #include "stoker/graph.h"
 
 #include <stdio.h>

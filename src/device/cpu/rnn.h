@@ -5,7 +5,7 @@
 
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/rnn.h"
-#include "device/device.h"
+#include "device/cpu/launch.h"
 
 #include <string.h>
 

@@ -229,22 +229,22 @@ static stk_status build_graph(stk_graph **out, stk_op op, stk_eager_build build,
     return status;
 }
 
-/* A lone launch in one part needs no queue, no region and no finish. */
-static const stk_launch *single_launch(const stk_program *p)
+static bool reads_step(const stk_graph *g)
 {
-    const stk_launch *l = p->launches;
-    bool plain =
-        p->nlaunches == 1 && l->parts == 1 && !l->impl->finish && p->device->vt->shares_memory;
-    return plain ? l : NULL;
+    for (int64_t k = 0; k < g->nnodes; k++)
+        if (g->nodes[k].op == STK_OP_STEP) return true;
+    return false;
 }
 
+/* Where the device sees the tensors, results are written right into them; elsewhere they are read afterwards. */
 static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, int32_t nin,
                           stk_prepared **out)
 {
     stk_program_options options = {.device = e->device, .store = e->store, .deterministic = true};
     stk_prepared *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(&e->error, "eager", sizeof *p);
-    stk_status status = stk_program_compile(g, &options, true, &p->program, &e->error);
+    stk_status status =
+        stk_program_compile(g, &options, stk_device_shares(e->device), &p->program, &e->error);
     p->hash = s->hash;
     p->living = 1;
     p->thread = pthread_self();
@@ -265,7 +265,10 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
     }
     memcpy(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
     for (int32_t o = 0; o < p->nout; o++) p->results[o].type = p->program->fetches[o].type;
-    p->single = single_launch(p->program);
+    p->counts = reads_step(p->program->g);
+    p->at_once = stk_device_shares(e->device) && !p->program->control;
+    for (int32_t i = 0; i < nin && stk_device_shares(e->device); i++)
+        p->program->feeds[i].fed = true; /* by its slot, before every run */
     *out = p;
     return STK_OK;
 }
@@ -277,7 +280,7 @@ static stk_tensor *view_of_input(const stk_fetch *f, stk_tensor *in)
 {
     stk_tensor *v = stk_tensor_view(in);
     if (!v) return NULL;
-    v->data = (char *)in->data + f->offset;
+    v->data = (char *)in->data + f->link.at.offset;
     v->rank = f->type.shape.rank;
     memcpy(v->shape, f->type.shape.dim, sizeof v->shape);
     stk_shape_strides(&f->type.shape, v->stride);
@@ -287,17 +290,39 @@ static stk_tensor *view_of_input(const stk_fetch *f, stk_tensor *in)
 static stk_status make_result(stk_eager *e, stk_prepared *p, int32_t o, stk_tensor *const *in,
                               stk_tensor **out)
 {
-    stk_fetch *f = &p->program->fetches[o];
+    const stk_fetch *f = &p->program->fetches[o];
     if (f->outside) {
         *out = new_result(p, &p->results[o], &e->error);
-        if (*out) stk_patch_all(f->patches, f->npatches, (*out)->data);
+        if (*out) p->program->slots[p->nin + o] = stk_address_host((*out)->data);
     } else if (f->feed >= 0) {
         *out = view_of_input(f, in[f->feed]);
     } else {
-        *out = NULL; /* a constant: read after the run */
+        *out = NULL; /* a constant, or on a device of its own memory: read after the run */
         return STK_OK;
     }
     return *out ? STK_OK : stk_fail_memory(&e->error, "eager", 0);
+}
+
+/* Where the tensors are sent to, as any feed. */
+static stk_status feed_all(stk_program *prog, int32_t nin, stk_tensor *const *in, stk_error *err)
+{
+    for (int32_t i = 0; i < nin; i++) STK_TRY(stk_feed_slot(prog, i, in[i], err));
+    return STK_OK;
+}
+
+/* One run, without asking again what was asked when it was prepared. */
+static stk_status run_now(stk_eager *e, const stk_prepared *p)
+{
+    stk_program *prog = p->program;
+    if (!p->at_once) {
+        prog->step = e->step;
+        return stk_program_run(prog, 1, &e->error);
+    }
+    stk_run run = {.count = prog->plan.ntasks,
+                   .slots = prog->slots,
+                   .uniforms = &e->step,
+                   .uniform_bytes = sizeof e->step};
+    return e->device->vt->queue.run(prog->sequence, &run, &e->error);
 }
 
 static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const *in,
@@ -306,21 +331,16 @@ static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const 
     stk_program *prog = p->program;
     stk_status status = STK_OK;
     int32_t made = 0;
-    for (int32_t i = 0; i < p->nin; i++) {
-        stk_patch_all(prog->feeds[i].patches, prog->feeds[i].npatches, in[i]->data);
-        prog->feeds[i].address = in[i]->data;
-    }
+    if (stk_device_shares(e->device))
+        for (int32_t i = 0; i < p->nin; i++) prog->slots[i] = stk_address_host(in[i]->data);
+    else
+        status = feed_all(prog, p->nin, in, &e->error);
     for (; made < p->nout && status == STK_OK; made++)
         status = make_result(e, p, made, in, &out[made]);
-    if (status == STK_OK) {
-        prog->step = e->step;
-        if (p->single)
-            p->single->run(p->single, 0, p->single->units * p->single->scale, 0);
-        else
-            status = stk_program_run(prog, 1, &e->error);
-    }
+    if (status == STK_OK) status = run_now(e, p);
+    if (p->counts) e->step++;
     for (int32_t o = 0; o < p->nout && status == STK_OK; o++)
-        if (!out[o]) status = stk_program_read(prog, prog->fetches[o].name, &out[o], &e->error);
+        if (!out[o]) status = stk_program_fetch(prog, o, &out[o], &e->error);
     for (int32_t o = 0; o < made && status != STK_OK; o++) stk_tensor_release(out[o]);
     return status;
 }

@@ -22,7 +22,8 @@ typedef struct stk_prepared {
     int64_t *signature;
     int32_t nsignature, attributes_at, nin, nout;
     stk_program *program;
-    const stk_launch *single; /* the only launch, when it can be called without ceremony */
+    bool counts;  /* reads the step: every run gets a new one */
+    bool at_once; /* the device sees the tensors, and one call of its queue is all there is to do */
     stk_result_pool *results;
     pthread_t thread; /* the only one that touches the spare lists */
     bool closed;      /* the context is gone; the last tensor frees this */
@@ -51,7 +52,7 @@ struct stk_eager {
     stk_device *device;
     stk_store *store;
     stk_error error;
-    int64_t step;
+    int64_t step;         /* of the next run that reads it */
     stk_prepared **table; /* open addressing */
     int64_t count, size;
     stk_prepared *recent[STK_OP_COUNT];

@@ -87,7 +87,7 @@ const stk_op_row *stk_op_row_of(stk_op op);
 
 static inline bool stk_op_is_elementwise(stk_op op) { return stk_opdef_of(op)->ew != 0; }
 
-/* The product of two matrices as summands [parts, m, n]; what owners.c makes of small products. */
+/* The product of two matrices as summands [parts, m, n]; what summands.c makes of small products. */
 stk_val stk_g_matmul_parts(stk_graph *g, stk_val a, stk_val b, int64_t parts);
 
 /* Sums x down to `shape` (the reverse of broadcasting); what gradients of broadcasting ops need. */

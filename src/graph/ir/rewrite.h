@@ -32,8 +32,8 @@ stk_status stk_pass_simplify(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fold, CSE, DCE */
 stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fma, lerp, ... */
-/* Products with trained weights as summands (owners.c). */
-stk_status stk_pass_owners(const stk_graph *g, stk_graph **out, stk_error *err);
+/* Products with trained weights as summands. */
+stk_status stk_pass_summands(const stk_graph *g, stk_graph **out, stk_error *err);
 stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err); /* half types */
 
 #endif

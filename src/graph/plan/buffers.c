@@ -20,7 +20,7 @@ static stk_place place_of_leaf(const stk_node *n)
     case STK_OP_INPUT: return STK_AT_INPUT;
     case STK_OP_VARIABLE: return STK_AT_VARIABLE;
     case STK_OP_CONST: return STK_AT_CONST;
-    case STK_OP_STEP: return STK_AT_STEP;
+    case STK_OP_STEP: return STK_AT_UNIFORM;
     default: return STK_AT_ARENA;
     }
 }
@@ -182,6 +182,7 @@ static stk_status place_assignments(stk_plan *p, stk_error *err)
         else
             STK_TRY(add_copy(p, r, n->in[0], (int32_t)k, err));
     }
+    p->nvalues = used;
     return STK_OK;
 }
 
@@ -297,70 +298,16 @@ static void share_in_place(stk_plan *p, int64_t values)
     }
 }
 
-/* ---- values that never leave their group: one part's worth per thread ----------------------------------------- */
+/* ---- packing ------------------------------------------------------------------------------------------------- */
 
-/* Does every task of the group, first to last, cut this root along with its units? */
-static bool cut_everywhere(const stk_plan *p, int64_t first, int64_t last, stk_val root)
+stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
 {
-    const stk_task *head = &p->tasks[first];
-    for (int64_t k = first; k <= last; k++) {
-        const stk_task *t = &p->tasks[k];
-        for (int32_t i = 0; i < t->nargs; i++) {
-            if (stk_root(p, t->arg[i]) != root) continue;
-            if (p->home[t->arg[i]].offset || t->nargs > 64 || !stk_arg_is_cut(t, i, head->units))
-                return false;
-        }
-    }
-    return true;
-}
-
-static void keep_local(stk_plan *p, int64_t first, int64_t last)
-{
-    enum { PAGE = 4096 };
-    const stk_task *head = &p->tasks[first];
-    for (int64_t k = first; k <= last; k++)
-        for (int32_t i = 0; i < p->tasks[k].nargs; i++) {
-            stk_val root = stk_root(p, p->tasks[k].arg[i]);
-            stk_home *h = &p->home[root];
-            bool inside = h->place == STK_AT_ARENA && h->first == head->group &&
-                          h->last == head->group && h->unit == 0;
-            if (!inside || !h->bytes || h->bytes % head->units ||
-                !cut_everywhere(p, first, last, root))
-                continue;
-            h->unit = h->bytes / head->units;
-            h->share = stk_round_up(h->unit * stk_ceil_div(head->units, head->parts), PAGE);
-        }
-}
-
-static void find_locals(stk_plan *p)
-{
-    for (int64_t first = 0, next; first < p->ntasks; first = next) {
-        for (next = first + 1; next < p->ntasks && p->tasks[next].follows &&
-                               p->tasks[next].units == p->tasks[first].units;)
-            next++;
-        if (next - first > 1 && p->tasks[first].parts > 1) keep_local(p, first, next - 1);
-    }
-}
-
-int64_t stk_plan_room(const stk_plan *p, const stk_home *h)
-{
-    if (!h->unit) return stk_round_up(h->bytes, STK_ALIGN);
-    int32_t threads = 1;
-    for (int64_t k = 0; k < p->ntasks; k++)
-        if (p->tasks[k].group == h->first)
-            threads = threads > p->tasks[k].threads ? threads : p->tasks[k].threads;
-    return h->share * threads;
-}
-
-stk_status stk_plan_memory(stk_plan *p, stk_error *err)
-{
-    int64_t values = p->g->nvalues, n = 0;
-    for (int64_t k = 0; k < p->ntasks; k++) /* temporaries of the plan count too */
-        for (int32_t i = 0; i < p->tasks[k].nargs; i++)
-            values = stk_max_i64(values, p->tasks[k].arg[i] + 1);
+    int64_t values = p->nvalues, n = 0;
     find_lifetimes(p, values);
     share_in_place(p, values);
-    if (p->keeps_parts) find_locals(p);
+    for (int64_t v = 1; v < values; v++)
+        p->home[v].room = stk_round_up(p->home[v].bytes, STK_ALIGN);
+    if (device->vt->kernels.rooms) device->vt->kernels.rooms(device, p);
     block *blocks = stk_calloc((size_t)(values + p->ntasks), sizeof *blocks);
     block **rivals = stk_calloc((size_t)(values + p->ntasks), sizeof *rivals);
     if (!blocks || !rivals) {
@@ -371,7 +318,7 @@ stk_status stk_plan_memory(stk_plan *p, stk_error *err)
     for (int64_t v = 1; v < values; v++) {
         const stk_home *h = &p->home[v];
         if (h->root == v && h->place == STK_AT_ARENA && h->last >= 0 && h->bytes > 0)
-            blocks[n++] = (block){stk_plan_room(p, h), 0, h->first, h->last, (int32_t)v};
+            blocks[n++] = (block){h->room, 0, h->first, h->last, (int32_t)v};
     }
     for (int64_t k = 0; k < p->ntasks; k++)
         if (p->tasks[k].scratch_bytes > 0)

@@ -31,18 +31,20 @@ typedef struct pass {
     stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
 } pass;
 
-static stk_status run_passes(const stk_graph *g, bool no_fuse, stk_graph **out, stk_error *err)
+static stk_status run_passes(const stk_graph *g, bool no_fuse, bool owners, stk_graph **out,
+                             stk_error *err)
 {
     static const pass passes[] = {{"widen", stk_pass_widen},
                                   {"simplify", stk_pass_simplify},
                                   {"simplify-again", stk_pass_simplify},
-                                  {"owners", stk_pass_owners},
+                                  {"summands", stk_pass_summands},
                                   {"contract", stk_pass_contract},
                                   {"sweep", stk_pass_simplify}};
     size_t count = no_fuse ? 3 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL;
     for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;
+        if (passes[i].run == stk_pass_summands && !owners) continue;
         stk_status status = passes[i].run(now ? now : g, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
         stk_graph_release(now);
@@ -60,31 +62,24 @@ static stk_status run_passes(const stk_graph *g, bool no_fuse, stk_graph **out, 
 static stk_status plan_program(stk_program *p, const stk_program_options *o, stk_error *err)
 {
     stk_plan *plan = &p->plan;
-    stk_device_report report;
     int64_t values = p->g->nvalues + 1;
     for (int64_t k = 0; k < p->g->nnodes; k++) values += 2 * (p->g->nodes[k].op == STK_OP_ASSIGN);
     plan->g = p->g;
     plan->no_fuse = o->no_fuse;
-    plan->keeps_parts = p->device->vt->keeps_parts;
     plan->home = stk_arena_array(&plan->arena, (size_t)values, sizeof *plan->home);
     if (!plan->home) return stk_fail_memory(err, "plan", (size_t)values * sizeof *plan->home);
     for (int64_t v = 0; v < values; v++) plan->home[v].root = (stk_val)v;
-    p->device->vt->describe(p->device, &report);
-    stk_election e = {.device = p->device,
-                      .fork_join_ns = report.fork_join_ns,
-                      .deterministic = o->deterministic,
-                      .ref = o->ref,
-                      .no_group = o->no_fuse};
-    e.threads = o->threads > 0 && o->threads < report.threads ? o->threads : report.threads;
+    stk_arrange_options how = {.threads = o->threads,
+                               .deterministic = o->deterministic,
+                               .ref = o->ref,
+                               .no_group = o->no_fuse};
     STK_TRY(stk_plan_tasks(plan, err));
     STK_TRY(stk_plan_homes(plan, err));
-    uint64_t trace = stk_trace_start();
-    stk_status elected = stk_elect(plan, &e, err);
-    stk_trace_span(trace, "kernel election", p->serial);
-    STK_TRY(elected);
-    stk_plan_groups(plan, &e);
-    p->stats.election_ms = e.spent_ms;
-    return stk_plan_memory(plan, err);
+    for (int64_t k = 0; k < plan->ntasks; k++)
+        plan->tasks[k].label = stk_op_name((stk_op)p->g->nodes[plan->tasks[k].node].op);
+    STK_TRY(p->device->vt->kernels.arrange(p->device, plan, &how, err));
+    p->stats.election_ms = plan->election_ms;
+    return stk_plan_memory(plan, p->device, err);
 }
 
 static stk_status choose_device(stk_program *p, const stk_program_options *o, stk_error *err)
@@ -108,14 +103,14 @@ static stk_status choose_device(stk_program *p, const stk_program_options *o, st
 static void count_stats(stk_program *p)
 {
     p->stats.nodes = (int32_t)p->g->nnodes;
-    p->stats.launches = (int32_t)p->nlaunches;
+    p->stats.launches = (int32_t)p->plan.ntasks;
     p->stats.regions = p->plan.groups;
     p->stats.arena_bytes = p->plan.arena_bytes;
-    p->stats.constant_bytes = p->constant_bytes;
+    p->stats.constant_bytes = (int64_t)p->constants->bytes;
     p->stats.variable_bytes = stk_store_bytes(p->store);
-    for (int64_t i = 0; i < p->nlaunches; i++) {
-        p->stats.flops += p->launches[i].flops;
-        p->stats.bytes += p->launches[i].bytes;
+    for (int64_t i = 0; i < p->plan.ntasks; i++) {
+        p->stats.flops += p->plan.tasks[i].flops;
+        p->stats.bytes += p->plan.tasks[i].bytes;
     }
 }
 
@@ -134,7 +129,8 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
     p->plan.outside_results = outside_results;
     stk_status status = choose_device(p, o, err);
-    if (status == STK_OK) status = run_passes(g, o->no_fuse, &p->g, err);
+    if (status == STK_OK)
+        status = run_passes(g, o->no_fuse, p->device->vt->caps.owners > 0, &p->g, err);
     if (status == STK_OK) status = plan_program(p, o, err);
     stk_program_number(p);
     if (status == STK_OK) status = stk_program_emit(p, o, err);
@@ -143,7 +139,6 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
         return status;
     }
     count_stats(p);
-    stk_program_start_trial(p);
     p->stats.build_ms = (double)(stk_now_ns() - start) / 1e6;
     stk_trace_span(trace, "program build", p->serial);
     stk_program_enlist(p);

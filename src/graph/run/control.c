@@ -18,17 +18,16 @@ static stk_status make_carry_buffers(stk_device *d, stk_control *c, stk_error *e
 {
     int64_t bytes = STK_ALIGN; /* the condition's result */
     for (int64_t i = 0; i < c->ncarry; i++) bytes += 2 * stk_round_up(c->in_bytes[i], STK_ALIGN);
-    c->carry[0] = stk_calloc((size_t)c->ncarry + 1, sizeof(void *));
-    c->carry[1] = stk_calloc((size_t)c->ncarry + 1, sizeof(void *));
-    c->memory = d->vt->alloc(d, (size_t)bytes);
-    if (!c->carry[0] || !c->carry[1] || !c->memory)
+    c->arg = stk_calloc((size_t)(c->nin + c->nout) + 1, sizeof *c->arg);
+    c->carry[0] = stk_calloc((size_t)c->ncarry + 1, sizeof *c->carry[0]);
+    c->carry[1] = stk_calloc((size_t)c->ncarry + 1, sizeof *c->carry[1]);
+    c->memory = d->vt->memory.alloc(d, (size_t)bytes);
+    if (!c->arg || !c->carry[0] || !c->carry[1] || !c->memory)
         return stk_fail_memory(err, "loop", (size_t)bytes);
-    c->memory_bytes = bytes;
-    c->pred = c->memory;
-    char *at = (char *)c->memory + STK_ALIGN;
+    int64_t at = STK_ALIGN;
     for (int64_t i = 0; i < c->ncarry; i++)
         for (int s = 0; s < 2; s++) {
-            c->carry[s][i] = at;
+            c->carry[s][i] = stk_address_of(c->memory, at);
             at += stk_round_up(c->in_bytes[i], STK_ALIGN);
         }
     return STK_OK;
@@ -80,7 +79,8 @@ void stk_control_release(stk_device *device, stk_control *c)
     if (!c) return;
     stk_program_release(c->body[0]);
     stk_program_release(c->body[1]);
-    if (c->memory) device->vt->free(device, c->memory, (size_t)c->memory_bytes);
+    if (c->memory) device->vt->memory.free(c->memory);
+    stk_free(c->arg);
     stk_free(c->carry[0]);
     stk_free(c->carry[1]);
     stk_free(c->in_bytes);
@@ -90,54 +90,41 @@ void stk_control_release(stk_device *device, stk_control *c)
 
 /* ---- running ---------------------------------------------------------------------------------------------- */
 
-static void set_input(stk_program *b, int32_t i, void *address)
-{
-    b->feeds[i].address = address;
-    stk_patch_all(b->feeds[i].patches, b->feeds[i].npatches, address);
-}
-
-static void set_result(stk_program *b, int32_t o, void *address)
-{
-    stk_patch_all(b->fetches[o].patches, b->fetches[o].npatches, address);
-}
-
 /* Results that the body does not compute (an input passed through, a constant, one value given twice) are copied. */
-static stk_status copy_passed(stk_device *d, const stk_program *b, int32_t o, void *to,
-                              int64_t bytes, stk_error *err)
+static stk_status copy_passed(stk_device *d, const stk_program *b, int32_t o, int64_t bytes,
+                              stk_error *err)
 {
     const stk_fetch *f = &b->fetches[o];
-    const void *from = f->address;
-    if (f->outside && f->npatches > 0) return STK_OK;
-    if (f->outside) from = f->twin >= 0 ? b->fetches[f->twin].bound : NULL;
-    if (f->feed >= 0) from = (char *)b->feeds[f->feed].address + f->offset;
-    if (!from || from == to || bytes == 0) return STK_OK;
-    return d->vt->copy(d, to, from, (size_t)bytes, err);
+    stk_address to = b->slots[b->nfeeds + o], from = stk_program_address(b, &f->link);
+    if (bytes == 0 || stk_address_equal(from, to)) return STK_OK;
+    return d->vt->queue.copy(d, to, from, (size_t)bytes, err);
 }
 
 /* Runs the body with these inputs and results. */
-static stk_status run_body(stk_device *d, stk_program *b, int32_t nin, void *const *in,
-                           int32_t nout, void *const *out, const int64_t *bytes, stk_error *err)
+static stk_status run_body(stk_device *d, stk_program *b, int32_t nin, const stk_address *in,
+                           int32_t nout, const stk_address *out, const int64_t *bytes,
+                           stk_error *err)
 {
-    for (int32_t i = 0; i < nin; i++) set_input(b, i, in[i]);
-    for (int32_t o = 0; o < nout; o++) {
-        set_result(b, o, out[o]);
-        b->fetches[o].bound = out[o];
+    for (int32_t i = 0; i < nin; i++) {
+        b->slots[i] = in[i];
+        b->feeds[i].fed = true;
     }
+    for (int32_t o = 0; o < nout; o++) b->slots[b->nfeeds + o] = out[o];
     STK_TRY(stk_program_run(b, 1, err));
-    for (int32_t o = 0; o < nout; o++) STK_TRY(copy_passed(d, b, o, out[o], bytes[o], err));
+    for (int32_t o = 0; o < nout; o++) STK_TRY(copy_passed(d, b, o, bytes[o], err));
     return STK_OK;
 }
 
-static stk_status read_bool(stk_device *d, const void *at, bool *out, stk_error *err)
+static stk_status read_bool(stk_device *d, stk_address at, bool *out, stk_error *err)
 {
     uint8_t byte = 0;
-    if (!d->vt->shares_memory) STK_TRY(d->vt->wait(d, err));
-    STK_TRY(d->vt->download(d, &byte, at, 1, err));
+    STK_TRY(d->vt->queue.get(d, &byte, at, 1, err));
     *out = byte != 0;
     return STK_OK;
 }
 
-static stk_status run_cond(stk_device *d, const stk_control *c, void *const *arg, stk_error *err)
+static stk_status run_cond(stk_device *d, const stk_control *c, const stk_address *arg,
+                           stk_error *err)
 {
     bool yes = false;
     STK_TRY(read_bool(d, arg[0], &yes, err));
@@ -147,15 +134,17 @@ static stk_status run_cond(stk_device *d, const stk_control *c, void *const *arg
 
 enum { MOST = 128 };
 
-static stk_status run_while(stk_device *d, const stk_control *c, void *const *arg, stk_error *err)
+static stk_status run_while(stk_device *d, const stk_control *c, const stk_address *arg,
+                            stk_error *err)
 {
-    void *in[MOST];
+    stk_address in[MOST];
     const int64_t one = 1;
+    const stk_address pred = stk_address_of(c->memory, 0);
     memcpy(in, arg, (size_t)c->nin * sizeof *in);
     for (int turn = 0;; turn ^= 1) {
         bool more = false;
-        STK_TRY(run_body(d, c->body[0], c->nin, in, 1, &c->pred, &one, err));
-        STK_TRY(read_bool(d, c->pred, &more, err));
+        STK_TRY(run_body(d, c->body[0], c->nin, in, 1, &pred, &one, err));
+        STK_TRY(read_bool(d, pred, &more, err));
         if (!more) break;
         STK_TRY(run_body(d, c->body[1], c->nin, in, (int32_t)c->ncarry, c->carry[turn], c->in_bytes,
                          err));
@@ -163,26 +152,26 @@ static stk_status run_while(stk_device *d, const stk_control *c, void *const *ar
     }
     for (int64_t i = 0; i < c->ncarry; i++)
         if (c->in_bytes[i])
-            STK_TRY(d->vt->copy(d, arg[c->nin + i], in[i], (size_t)c->in_bytes[i], err));
+            STK_TRY(d->vt->queue.copy(d, arg[c->nin + i], in[i], (size_t)c->in_bytes[i], err));
     return STK_OK;
 }
 
 /* Addresses of one trip: slices of xs and ys, carries where they are. The last trip writes the carry's outputs. */
-static stk_status run_trip(stk_device *d, const stk_control *c, void *const *arg, int64_t trip,
-                           bool last, int turn, void **in, stk_error *err)
+static stk_status run_trip(stk_device *d, const stk_control *c, const stk_address *arg,
+                           int64_t trip, bool last, int turn, stk_address *in, stk_error *err)
 {
-    void *out[MOST];
-    void *const *result = arg + c->nin;
+    stk_address out[MOST];
+    const stk_address *result = arg + c->nin;
     int64_t at = c->reverse ? c->trips - 1 - trip : trip;
     int32_t body_outputs = c->body[0]->nfetches;
     for (int64_t i = c->ncarry; i < c->ncarry + c->nxs; i++)
-        in[i] = (char *)arg[i] + at * c->in_bytes[i];
+        in[i] = stk_address_plus(arg[i], at * c->in_bytes[i]);
     for (int64_t i = 0; c->saved && i < c->ncarry; i++) {
-        char *slot = (char *)result[body_outputs + i] + at * c->in_bytes[i];
-        if (c->in_bytes[i]) STK_TRY(d->vt->copy(d, slot, in[i], (size_t)c->in_bytes[i], err));
+        stk_address slot = stk_address_plus(result[body_outputs + i], at * c->in_bytes[i]);
+        if (c->in_bytes[i]) STK_TRY(d->vt->queue.copy(d, slot, in[i], (size_t)c->in_bytes[i], err));
     }
     for (int32_t o = 0; o < body_outputs; o++)
-        out[o] = o >= c->ncarry ? (char *)result[o] + at * c->out_bytes[o]
+        out[o] = o >= c->ncarry ? stk_address_plus(result[o], at * c->out_bytes[o])
                  : last         ? result[o]
                                 : c->carry[turn][o];
     STK_TRY(run_body(d, c->body[0], c->nin, in, body_outputs, out, c->out_bytes, err));
@@ -190,24 +179,26 @@ static stk_status run_trip(stk_device *d, const stk_control *c, void *const *arg
     return STK_OK;
 }
 
-static stk_status run_scan(stk_device *d, const stk_control *c, void *const *arg, stk_error *err)
+static stk_status run_scan(stk_device *d, const stk_control *c, const stk_address *arg,
+                           stk_error *err)
 {
-    void *in[MOST];
+    stk_address in[MOST];
     memcpy(in, arg, (size_t)c->nin * sizeof *in);
     for (int64_t t = 0; t < c->trips; t++)
         STK_TRY(run_trip(d, c, arg, t, t + 1 == c->trips, (int)(t & 1), in, err));
     for (int64_t i = 0; c->trips == 0 && i < c->ncarry; i++)
         if (c->in_bytes[i])
-            STK_TRY(d->vt->copy(d, arg[c->nin + i], arg[i], (size_t)c->in_bytes[i], err));
+            STK_TRY(d->vt->queue.copy(d, arg[c->nin + i], arg[i], (size_t)c->in_bytes[i], err));
     return STK_OK;
 }
 
-stk_status stk_control_run(stk_device *device, const stk_control *c, void *const *arg,
+stk_status stk_control_run(const stk_program *p, const stk_control *c, const stk_link *links,
                            stk_error *err)
 {
+    for (int32_t i = 0; i < c->nin + c->nout; i++) c->arg[i] = stk_program_address(p, &links[i]);
     switch (c->op) {
-    case STK_OP_COND: return run_cond(device, c, arg, err);
-    case STK_OP_WHILE: return run_while(device, c, arg, err);
-    default: return run_scan(device, c, arg, err);
+    case STK_OP_COND: return run_cond(p->device, c, c->arg, err);
+    case STK_OP_WHILE: return run_while(p->device, c, c->arg, err);
+    default: return run_scan(p->device, c, c->arg, err);
     }
 }

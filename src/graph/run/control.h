@@ -14,17 +14,16 @@ typedef struct stk_control {
     int64_t *in_bytes, *out_bytes; /* of one slice for scanned values */
     int64_t ncarry, nxs, trips;
     bool reverse, saved;
-    void **carry[2]; /* two sets of buffers for carried values */
-    void *memory;    /* holds them and the condition's result */
-    int64_t memory_bytes;
-    void *pred; /* where a condition's result goes */
+    stk_address *arg;      /* of this run: the node's inputs, then outputs */
+    stk_address *carry[2]; /* two sets of buffers for carried values */
+    stk_block *memory;     /* the condition's result, then the carried values */
 } stk_control;
 
 stk_status stk_control_new(const stk_program *p, const stk_node *n,
                            const stk_program_options *options, stk_control **out, stk_error *err);
 void stk_control_release(stk_device *device, stk_control *c);
-/* arg: addresses of the node's inputs, then outputs. */
-stk_status stk_control_run(stk_device *device, const stk_control *c, void *const *arg,
+/* links: the node's inputs, then outputs, in the program around it. */
+stk_status stk_control_run(const stk_program *p, const stk_control *c, const stk_link *links,
                            stk_error *err);
 
 #endif

@@ -103,24 +103,24 @@ stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err)
     text t = {0};
     put(&t, "  # op             kernel         implementation  units  parts threads   kflop      "
             "KB  what\n");
-    for (int64_t k = 0; k < p->nlaunches; k++) {
-        const stk_launch *l = &p->launches[k];
-        const stk_task *task = &p->plan.tasks[k];
+    for (int64_t k = 0; k < p->plan.ntasks; k++) {
+        const stk_task *l = &p->plan.tasks[k];
+        stk_task_report about;
+        p->device->vt->kernels.report(&p->plan, k, &about);
         put(&t, "%3lld %s%-14s %-14s %-12s %8lld %6d %7d %7.1f %7.1f ", (long long)k,
-            l->follows ? "+" : " ", l->label,
-            l->kernel < 0 ? "control" : stk_kernel_name((stk_kernel)l->kernel),
-            l->impl ? l->impl->name : "-", (long long)l->units, l->parts, l->threads,
-            l->flops / 1e3, l->bytes / 1e3);
+            about.follows ? "+" : " ", l->label,
+            l->kernel < 0 ? "control" : stk_kernel_name((stk_kernel)l->kernel), about.impl,
+            (long long)about.units, about.parts, about.threads, l->flops / 1e3, l->bytes / 1e3);
         if (l->kernel == STK_K_CHAIN)
             put_chain(&t, l->params);
         else
-            for (int32_t i = 0; i < task->nargs && i < 4; i++)
-                if (task->arg[i] < p->g->nvalues)
-                    put(&t, " %s%s", STK_TYPE_TEXT(stk_type_of(p->g, task->arg[i])),
-                        p->plan.home[stk_root(&p->plan, task->arg[i])].unit ? "*" : "");
+            for (int32_t i = 0; i < l->nargs && i < 4; i++)
+                if (l->arg[i] < p->g->nvalues)
+                    put(&t, " %s%s", STK_TYPE_TEXT(stk_type_of(p->g, l->arg[i])),
+                        p->plan.home[stk_root(&p->plan, l->arg[i])].own ? "*" : "");
         put(&t, "\n");
     }
     put(&t, "arena %lld bytes, constants %lld, variables %lld\n", (long long)p->plan.arena_bytes,
-        (long long)p->constant_bytes, (long long)p->stats.variable_bytes);
+        (long long)p->constants->bytes, (long long)p->stats.variable_bytes);
     return finish(&t, out, err);
 }

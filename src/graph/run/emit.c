@@ -1,36 +1,36 @@
-/* emit.c - the last step of compiling: memory is allocated, addresses are written into the launches, and what
- * depends on the caller's data is noted as patches. */
+/* emit.c - the last step of compiling: memory is allocated, every argument gets its address or the slot that a run fills
+ * in, and the device loads the plan. */
 #include "graph/run/control.h"
 #include "graph/run/program.h"
 
 #include <string.h>
 
-/* ---- constants ------------------------------------------------------------------------------------ */
+/* ---- constants and uniforms -------------------------------------------------------------------------- */
 
-/* One block holds the step number and every constant that a task reads. */
+/* One block: the numbers that come with every run, then every constant that a task reads. */
 static stk_status load_constants(stk_program *p, stk_error *err)
 {
     const stk_graph *g = p->g;
     stk_home *home = p->plan.home;
-    int64_t bytes = STK_ALIGN;
+    int64_t bytes = STK_UNIFORM_BYTES;
     for (int64_t k = 0; k < g->nnodes; k++)
         if (g->nodes[k].op == STK_OP_CONST) {
             home[g->nodes[k].out].at = bytes;
             bytes += stk_round_up(home[g->nodes[k].out].bytes, STK_ALIGN);
         }
-    p->constants = p->device->vt->alloc(p->device, (size_t)bytes);
+    p->constants = p->device->vt->memory.alloc(p->device, (size_t)bytes);
     if (!p->constants) return stk_fail_memory(err, "constants", (size_t)bytes);
-    p->constant_bytes = bytes;
-    p->step_address = p->constants;
     for (int64_t k = 0; k < g->nnodes; k++) {
         const stk_node *n = &g->nodes[k];
+        if (n->op == STK_OP_STEP) p->plan.uniforms = stk_address_of(p->constants, 0);
         stk_tensor *dense = NULL;
         if (n->op != STK_OP_CONST || home[n->out].bytes == 0) continue;
         if (n->tensor->dtype == STK_STRING)
             return stk_fail(err, STK_ERR_DTYPE, "a constant of strings cannot be computed with");
         STK_TRY(stk_tensor_dense(n->tensor, &dense, err));
-        stk_status status = p->device->vt->upload(p->device, (char *)p->constants + home[n->out].at,
-                                                  dense->data, (size_t)home[n->out].bytes, err);
+        stk_status status =
+            p->device->vt->queue.set(p->device, stk_address_of(p->constants, home[n->out].at),
+                                     dense->data, (size_t)home[n->out].bytes, err);
         stk_tensor_release(dense);
         STK_TRY(status);
     }
@@ -39,7 +39,7 @@ static stk_status load_constants(stk_program *p, stk_error *err)
 
 /* ---- variables and inputs ---------------------------------------------------------------------------- */
 
-static stk_status bind_variables(stk_program *p, void **address, stk_error *err)
+static stk_status bind_variables(stk_program *p, stk_address *address, stk_error *err)
 {
     for (int64_t k = 0; k < p->g->nnodes; k++) {
         const stk_node *n = &p->g->nodes[k];
@@ -48,6 +48,21 @@ static stk_status bind_variables(stk_program *p, void **address, stk_error *err)
                                    err));
     }
     return STK_OK;
+}
+
+/* Where data must be sent to a device, an input of a few bytes goes along with the uniforms. */
+static void ride_along(stk_program *p, stk_feed *f, stk_val v)
+{
+    enum { FEW = 16 };
+    int64_t bytes = stk_type_bytes(&f->type);
+    f->uniform_at = -1;
+    if (stk_device_shares(p->device) || p->plan.outside_results) return; /* bodies get addresses */
+    if (bytes > FEW || p->uniform_bytes + FEW > STK_UNIFORM_BYTES) return;
+    f->uniform_at = p->uniform_bytes;
+    p->plan.home[v].place = STK_AT_UNIFORM;
+    p->plan.home[v].at = f->uniform_at;
+    p->plan.uniforms = stk_address_of(p->constants, 0);
+    p->uniform_bytes += FEW;
 }
 
 static stk_status list_inputs(stk_program *p, int32_t *feed_of, stk_error *err)
@@ -60,7 +75,8 @@ static stk_status list_inputs(stk_program *p, int32_t *feed_of, stk_error *err)
         const stk_node *n = &p->g->nodes[k];
         if (n->op != STK_OP_INPUT) continue;
         feed_of[n->out] = i;
-        p->feeds[i++] = (stk_feed){.name = n->name, .type = *stk_type_of(p->g, n->out)};
+        p->feeds[i] = (stk_feed){.name = n->name, .type = *stk_type_of(p->g, n->out)};
+        ride_along(p, &p->feeds[i++], n->out);
     }
     return STK_OK;
 }
@@ -69,74 +85,55 @@ static stk_status list_inputs(stk_program *p, int32_t *feed_of, stk_error *err)
 
 typedef struct linker {
     stk_program *p;
-    void **variable;  /* per value: address of a variable */
-    int32_t *feed_of; /* per value: index of an input */
+    stk_address *variable; /* per value: address of a variable */
+    int32_t *feed_of;      /* per value: index of an input */
     const stk_program_options *options;
 } linker;
 
-/* Address of a value; inputs have none yet. */
-static void *resolve(const linker *l, stk_val v)
+/* Inputs have the first slots, results those behind. */
+static int32_t slot_of_result(const stk_program *p, stk_val root)
 {
-    const stk_home *h = &l->p->plan.home[v], *root = &l->p->plan.home[h->root];
+    int32_t i = 0;
+    while (stk_root(&p->plan, p->g->outputs[i].val) != root) i++;
+    return p->nfeeds + i;
+}
+
+static stk_link resolve(const linker *l, stk_val v)
+{
+    const stk_program *p = l->p;
+    const stk_home *h = &p->plan.home[v], *root = &p->plan.home[h->root];
     switch ((stk_place)root->place) {
-    case STK_AT_ARENA: return (char *)l->p->memory + root->at + h->offset;
-    case STK_AT_VARIABLE: return (char *)l->variable[h->root] + h->offset;
-    case STK_AT_CONST: return (char *)l->p->constants + root->at + h->offset;
-    case STK_AT_STEP: return l->p->step_address;
-    default: return NULL;
+    case STK_AT_ARENA: return (stk_link){{p->plan.memory, root->at + h->offset}, -1};
+    case STK_AT_VARIABLE: return (stk_link){stk_address_plus(l->variable[h->root], h->offset), -1};
+    case STK_AT_UNIFORM:
+    case STK_AT_CONST: return (stk_link){{p->constants, root->at + h->offset}, -1};
+    case STK_AT_INPUT: return (stk_link){{NULL, h->offset}, l->feed_of[h->root]};
+    default: return (stk_link){{NULL, h->offset}, slot_of_result(p, h->root)};
     }
 }
 
-/* The patch list that a value belongs to, when its memory comes from the caller. */
-static bool patch_list(const linker *l, stk_val root, stk_patch ***list, int32_t **count)
+static stk_status list_outputs(const linker *l, stk_error *err)
 {
     stk_program *p = l->p;
-    if (p->plan.home[root].place == STK_AT_INPUT) {
-        *list = &p->feeds[l->feed_of[root]].patches;
-        *count = &p->feeds[l->feed_of[root]].npatches;
-        return true;
-    }
-    for (int32_t i = 0; p->plan.home[root].place == STK_AT_RESULT && i < p->nfetches; i++)
-        if (stk_root(&p->plan, p->g->outputs[i].val) == root) {
-            *list = &p->fetches[i].patches;
-            *count = &p->fetches[i].npatches;
-            return true;
-        }
-    return false;
-}
-
-static bool make_room(stk_program *p, stk_patch **list, int32_t *count)
-{
-    *list = stk_arena_array(&p->plan.arena, (size_t)*count, sizeof **list);
-    *count = 0;
-    return *list != NULL;
-}
-
-static stk_status add_patches(const linker *l, stk_error *err)
-{
-    stk_program *p = l->p;
-    const stk_plan *plan = &p->plan;
-    bool room = true;
-    for (int pass = 0; pass < 2; pass++) { /* count, then write */
-        for (int64_t k = 0; k < plan->ntasks; k++)
-            for (int32_t i = 0; i < plan->tasks[k].nargs; i++) {
-                const stk_home *h = &plan->home[plan->tasks[k].arg[i]];
-                stk_patch **list;
-                int32_t *count;
-                if (!patch_list(l, h->root, &list, &count)) continue;
-                if (pass) (*list)[*count] = (stk_patch){&p->launches[k].arg[i], h->offset};
-                ++*count;
-            }
-        for (int32_t i = 0; pass == 0 && i < p->nfeeds; i++)
-            room = room && make_room(p, &p->feeds[i].patches, &p->feeds[i].npatches);
-        for (int32_t i = 0; pass == 0 && i < p->nfetches; i++)
-            room = room && make_room(p, &p->fetches[i].patches, &p->fetches[i].npatches);
-        if (!room) return stk_fail_memory(err, "inputs", 0);
+    p->fetches = stk_arena_array(&p->plan.arena, (size_t)p->g->noutputs, sizeof *p->fetches);
+    if (!p->fetches) return stk_fail_memory(err, "outputs", 0);
+    for (int64_t i = 0; i < p->g->noutputs; i++) {
+        const stk_output *o = &p->g->outputs[i];
+        const stk_home *h = &p->plan.home[o->val];
+        stk_place place = (stk_place)p->plan.home[h->root].place;
+        p->fetches[p->nfetches++] =
+            (stk_fetch){.name = o->name,
+                        .type = *stk_type_of(p->g, o->val),
+                        .link = resolve(l, o->val),
+                        .outside = place == STK_AT_RESULT,
+                        .feed = place == STK_AT_INPUT ? l->feed_of[h->root] : -1};
     }
     return STK_OK;
 }
 
-/* Control flow stands among the launches as a place without a kernel; its addresses are patched like theirs. */
+/* ---- tasks ------------------------------------------------------------------------------------------------ */
+
+/* Control flow stands among the tasks without a kernel. */
 static stk_status emit_control(const linker *l, const stk_task *t, int64_t k, stk_error *err)
 {
     stk_program *p = l->p;
@@ -149,96 +146,38 @@ static stk_status emit_control(const linker *l, const stk_task *t, int64_t k, st
     return stk_control_new(p, &p->g->nodes[t->node], &inner, &p->control[k], err);
 }
 
-/* Which args live in memory of the threads. */
-static stk_status emit_locals(stk_program *p, const stk_task *t, stk_launch *out, stk_error *err)
-{
-    for (int32_t i = 0; i < t->nargs; i++)
-        out->locals += p->plan.home[stk_root(&p->plan, t->arg[i])].unit > 0;
-    if (!out->locals) return STK_OK;
-    stk_local *local = stk_arena_array(&p->plan.arena, (size_t)out->locals, sizeof *local);
-    if (!local) return stk_fail_memory(err, "launches", 0);
-    out->local = local;
-    for (int32_t i = 0; i < t->nargs; i++) {
-        const stk_home *h = &p->plan.home[stk_root(&p->plan, t->arg[i])];
-        if (h->unit > 0) *local++ = (stk_local){.arg = i, .unit = h->unit, .share = h->share};
-    }
-    return STK_OK;
-}
-
-static stk_status emit_launch(const linker *l, const stk_task *t, int64_t k, stk_error *err)
+static stk_status link_task(const linker *l, stk_task *t, int64_t k, stk_error *err)
 {
     stk_program *p = l->p;
-    stk_launch *out = &p->launches[k];
-    void **arg = stk_arena_array(&p->plan.arena, (size_t)t->nargs, sizeof *arg);
-    if (!arg) return stk_fail_memory(err, "launches", 0);
-    for (int32_t i = 0; i < t->nargs; i++) arg[i] = resolve(l, t->arg[i]);
-    *out = (stk_launch){.arg = arg,
-                        .params = t->params,
-                        .units = t->units,
-                        .scale = t->scale,
-                        .parts = t->parts,
-                        .threads = t->threads,
-                        .follows = t->follows,
-                        .kernel = t->kernel,
-                        .args = t->nargs,
-                        .impl = t->impl,
-                        .label = stk_op_name((stk_op)p->g->nodes[t->node].op),
-                        .tag = stk_launch_tag(p->serial, k),
-                        .flops = t->flops,
-                        .bytes = t->bytes};
-    if (t->scratch_bytes) out->scratch = (char *)p->memory + t->scratch_at;
-    STK_TRY(emit_locals(p, t, out, err));
-    p->nlaunches++; /* from here on release() discards it */
-    if (t->kernel < 0) return emit_control(l, t, k, err);
-    out->run = t->impl->run;
-    return t->impl->prepare ? t->impl->prepare(out, err) : STK_OK;
-}
-
-static stk_status list_outputs(const linker *l, stk_error *err)
-{
-    stk_program *p = l->p;
-    p->fetches = stk_arena_array(&p->plan.arena, (size_t)p->g->noutputs, sizeof *p->fetches);
-    if (!p->fetches) return stk_fail_memory(err, "outputs", 0);
-    for (int64_t i = 0; i < p->g->noutputs; i++) {
-        const stk_output *o = &p->g->outputs[i];
-        const stk_home *h = &p->plan.home[o->val];
-        bool is_input = p->plan.home[h->root].place == STK_AT_INPUT;
-        int32_t twin = -1;
-        for (int64_t j = i - 1; j >= 0; j--)
-            if (stk_root(&p->plan, p->g->outputs[j].val) == h->root) twin = (int32_t)j;
-        p->fetches[p->nfetches++] =
-            (stk_fetch){.name = o->name,
-                        .twin = twin,
-                        .type = *stk_type_of(p->g, o->val),
-                        .address = resolve(l, o->val),
-                        .outside = p->plan.home[h->root].place == STK_AT_RESULT,
-                        .offset = h->offset,
-                        .feed = is_input ? l->feed_of[h->root] : -1};
-    }
-    return STK_OK;
+    t->link = stk_arena_array(&p->plan.arena, (size_t)t->nargs, sizeof *t->link);
+    if (!t->link) return stk_fail_memory(err, "launches", 0);
+    for (int32_t i = 0; i < t->nargs; i++) t->link[i] = resolve(l, t->arg[i]);
+    t->tag = stk_launch_tag(p->serial, k);
+    return t->kernel < 0 ? emit_control(l, t, k, err) : STK_OK;
 }
 
 static stk_status emit_all(const linker *l, stk_error *err)
 {
     stk_program *p = l->p;
-    const stk_plan *plan = &p->plan;
+    stk_plan *plan = &p->plan;
+    p->uniform_bytes = sizeof(int64_t) * 2; /* the step, and nothing that would straddle a line */
     STK_TRY(load_constants(p, err));
     STK_TRY(bind_variables(p, l->variable, err));
     STK_TRY(list_inputs(p, l->feed_of, err));
-    p->memory_bytes = plan->arena_bytes;
-    p->memory = p->device->vt->alloc(p->device, (size_t)p->memory_bytes + STK_ALIGN);
-    if (!p->memory) return stk_fail_memory(err, "activations", (size_t)p->memory_bytes);
-    p->launches = stk_arena_array(&p->plan.arena, (size_t)plan->ntasks, sizeof *p->launches);
-    if (!p->launches) return stk_fail_memory(err, "launches", 0);
-    for (int64_t k = 0; k < plan->ntasks; k++) STK_TRY(emit_launch(l, &plan->tasks[k], k, err));
+    plan->memory = p->device->vt->memory.alloc(p->device, (size_t)plan->arena_bytes + STK_ALIGN);
+    if (!plan->memory) return stk_fail_memory(err, "activations", (size_t)plan->arena_bytes);
     STK_TRY(list_outputs(l, err));
-    return add_patches(l, err);
+    plan->nslots = p->nfeeds + p->nfetches;
+    p->slots = stk_arena_array(&plan->arena, (size_t)plan->nslots, sizeof *p->slots);
+    if (!p->slots) return stk_fail_memory(err, "inputs", 0);
+    for (int64_t k = 0; k < plan->ntasks; k++) STK_TRY(link_task(l, &plan->tasks[k], k, err));
+    return p->device->vt->kernels.load(p->device, plan, &p->sequence, err);
 }
 
 stk_status stk_program_emit(stk_program *p, const stk_program_options *options, stk_error *err)
 {
     size_t values = (size_t)p->g->nvalues;
-    linker l = {p, stk_calloc(values, sizeof(void *)), stk_calloc(values, sizeof(int32_t)),
+    linker l = {p, stk_calloc(values, sizeof(stk_address)), stk_calloc(values, sizeof(int32_t)),
                 options};
     stk_status status =
         l.variable && l.feed_of ? emit_all(&l, err) : stk_fail_memory(err, "linking", values * 12);

@@ -57,19 +57,21 @@ static const char *lasting(const char *place)
 
 static void describe(const stk_program *p, stk_launch_facts *out)
 {
-    for (int64_t k = 0; k < p->nlaunches; k++) {
-        const stk_launch *l = &p->launches[k];
-        const stk_origin *origin = &p->g->nodes[p->plan.tasks[k].node].origin;
+    for (int64_t k = 0; k < p->plan.ntasks; k++) {
+        const stk_task *t = &p->plan.tasks[k];
+        const stk_origin *origin = &p->g->nodes[t->node].origin;
+        stk_task_report about;
+        p->device->vt->kernels.report(&p->plan, k, &about);
         out[k] = (stk_launch_facts){
-            .tag = l->tag,
-            .label = l->label,
-            .kernel = l->kernel < 0 ? "control" : stk_kernel_name((stk_kernel)l->kernel),
-            .impl = l->impl ? l->impl->name : "-",
-            .flops = l->flops,
-            .bytes = l->bytes,
-            .threads = l->threads,
-            .parts = l->parts,
-            .updates = l->kernel >= 0 && only_updates(p, &p->plan.tasks[k]),
+            .tag = t->tag,
+            .label = t->label,
+            .kernel = t->kernel < 0 ? "control" : stk_kernel_name((stk_kernel)t->kernel),
+            .impl = about.impl,
+            .flops = t->flops,
+            .bytes = t->bytes,
+            .threads = about.threads,
+            .parts = about.parts,
+            .updates = t->kernel >= 0 && only_updates(p, t),
             .place = lasting(origin->place),
             .backward = origin->part == STK_PART_BACKWARD};
     }
@@ -88,17 +90,14 @@ static stk_origin origin_of(const stk_program *p, int64_t value)
 static int64_t list_buffers(const stk_program *p, stk_buffer_facts *out)
 {
     const stk_plan *plan = &p->plan;
-    int64_t values = p->g->nvalues, n = 0;
-    for (int64_t k = 0; k < plan->ntasks; k++)
-        for (int32_t i = 0; i < plan->tasks[k].nargs; i++)
-            values = stk_max_i64(values, plan->tasks[k].arg[i] + 1);
-    for (int64_t v = 1; v < values; v++) {
+    int64_t n = 0;
+    for (int64_t v = 1; v < plan->nvalues; v++) {
         const stk_home *h = &plan->home[v];
         if (h->root != v || h->place != STK_AT_ARENA || h->last < 0 || h->bytes <= 0) continue;
         stk_origin origin = origin_of(p, v);
         if (out)
             out[n] = (stk_buffer_facts){.at = h->at,
-                                        .bytes = stk_plan_room(plan, h),
+                                        .bytes = h->room,
                                         .first = h->first,
                                         .last = h->last,
                                         .kind = origin.part,
@@ -141,7 +140,7 @@ static stk_status visit_one(const stk_program *p,
                             void *context, stk_error *err)
 {
     int64_t n = list_buffers(p, NULL);
-    stk_launch_facts *launches = stk_calloc((size_t)p->nlaunches + 1, sizeof *launches);
+    stk_launch_facts *launches = stk_calloc((size_t)p->plan.ntasks + 1, sizeof *launches);
     stk_buffer_facts *buffers = stk_calloc((size_t)n + 1, sizeof *buffers);
     stk_status status =
         launches && buffers ? STK_OK : stk_fail_memory(err, "facts about launches", 0);
@@ -150,7 +149,7 @@ static stk_status visit_one(const stk_program *p,
                                    .runs = p->step,
                                    .stats = p->stats,
                                    .launches = launches,
-                                   .nlaunches = p->nlaunches,
+                                   .nlaunches = p->plan.ntasks,
                                    .buffers = buffers,
                                    .nbuffers = list_buffers(p, buffers)};
         describe(p, launches);

@@ -2,52 +2,39 @@
 #ifndef STK_GRAPH_PROGRAM_H
 #define STK_GRAPH_PROGRAM_H
 
-#include "graph/plan/elect.h"
 #include "graph/plan/plan.h"
 #include "graph/run/store.h"
 
-/* An input: where its address stands in the launches' argument lists. Feeding writes these and nothing else. */
-typedef struct stk_patch {
-    void **where;
-    int64_t offset;
-} stk_patch;
+/* Two slots on a device that does not see the host's memory (feed.c). */
+typedef struct stk_upload {
+    stk_block *block[2];
+    void *staging[2]; /* host memory that goes up fast */
+    size_t bytes;     /* of each */
+    stk_event *sent[2], *used[2];
+    int32_t turn; /* slot of the last feed */
+    bool taken;   /* a run has used it */
+} stk_upload;
 
 typedef struct stk_feed {
     const char *name;
     stk_type type;
-    stk_patch *patches;
-    int32_t npatches;
-    void *address;      /* what is bound now */
+    bool fed;
     stk_tensor *tensor; /* handle that keeps it alive (shared memory) */
-    void *copy;         /* device memory of our own (conversion or device without shared memory) */
+    stk_upload *upload; /* NULL until the first feed that needs it */
+    int64_t uniform_at; /* >= 0: goes along with every run, at this place of the uniforms */
 } stk_feed;
 
 /* An output. Its memory is the program's, an input's, or (outside) given by the caller before each run. */
 typedef struct stk_fetch {
     const char *name;
     stk_type type;
-    void *address; /* NULL for outputs that are inputs or outside */
-    int32_t feed;  /* which input it is, else -1 */
-    int64_t offset;
+    stk_link link;
+    int32_t feed; /* which input it is, else -1 */
     bool outside;
-    stk_patch *patches;
-    int32_t npatches;
-    int32_t
-        twin; /* outside and the same value as this earlier output, which is the one that is written; else -1 */
-    void *bound; /* memory given for this run (control flow) */
 } stk_fetch;
 
-/* Whether threads help a program is found out by trying (trial.c). */
-enum { STK_TRIAL_KEPT = 16 };
-typedef struct stk_thread_trial {
-    int32_t threads; /* the decision so far: 1, or 0 for as many as each launch wants */
-    int32_t block;   /* runs of one kind in a row during a trial; 0: there is none, ever */
-    int32_t rounds, done;
-    int64_t spent[2]; /* nanoseconds in this trial, [one thread, all] */
-    int64_t rest;     /* runs until the next trial */
-    int32_t kept[2];
-    int64_t ns[2][STK_TRIAL_KEPT]; /* [one thread, all], rising */
-} stk_thread_trial;
+/* Numbers that change from run to run: the step, then inputs of a few bytes. */
+enum { STK_UNIFORM_BYTES = 256 };
 
 /* Tags of launches: which program (numbered in the order they were made, round and round) and which place. */
 enum { STK_TAG_PLACE_BITS = 12, STK_TAG_SERIALS = 1 << 12 };
@@ -64,17 +51,14 @@ struct stk_program {
     stk_plan plan;                 /* its arena holds params and argument lists */
     stk_device *device;
     stk_store *store;
-    void *memory; /* arena: activations, gradients, scratch */
-    int64_t memory_bytes;
-    void *constants;
-    int64_t constant_bytes;
-    stk_thread_trial trial;
-    int64_t step;       /* number of the next run */
-    void *step_address; /* where launches read it */
-    stk_launch *launches;
-    int64_t nlaunches;
+    stk_block *constants; /* uniforms, constants */
+    int64_t uniform_bytes;
+    _Alignas(16) char uniforms[STK_UNIFORM_BYTES];
+    int64_t step; /* number of the next run */
+    stk_sequence *sequence;
+    stk_address *slots; /* what is bound now: inputs, then outside results */
     struct stk_control *
-        *control; /* per launch: control flow at that place, or NULL; NULL when there is none */
+        *control; /* per task: control flow at that place, or NULL; NULL when there is none */
     stk_feed *feeds;
     int32_t nfeeds;
     stk_fetch *fetches;
@@ -87,10 +71,19 @@ struct stk_program {
 stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options,
                                bool outside_results, stk_program **out, stk_error *err);
 
-static inline void stk_patch_all(const stk_patch *patches, int32_t n, void *address)
+/* The address that a link stands for in the next run. */
+static inline stk_address stk_program_address(const stk_program *p, const stk_link *link)
 {
-    for (int32_t i = 0; i < n; i++) *patches[i].where = (char *)address + patches[i].offset;
+    return link->slot < 0 ? link->at : stk_address_plus(p->slots[link->slot], link->at.offset);
 }
+
+/* As stk_program_read and stk_program_feed, by number. */
+stk_status stk_program_fetch(stk_program *p, int32_t i, stk_tensor **copy, stk_error *err);
+stk_status stk_feed_slot(stk_program *p, int32_t i, stk_tensor *t, stk_error *err);
+/* feed.c */
+stk_status stk_feeds_await(stk_program *p, stk_error *err); /* the queue waits for what was sent */
+stk_status stk_feeds_used(stk_program *p, stk_error *err);  /* a run on the slots was queued */
+void stk_feeds_release(stk_program *p);
 
 /* live.c: what is known about the launches of all living programs, for reports. `visit` must not make or release
  * programs; texts stay valid for the life of the process (names of ops, kernels and implementations). */
@@ -128,12 +121,6 @@ stk_status stk_program_visit(void (*visit)(void *context, const stk_program_fact
 void stk_program_number(stk_program *p); /* gives it its serial; before launches are made */
 void stk_program_enlist(stk_program *p); /* once it is complete */
 void stk_program_delist(stk_program *p);
-
-/* trial.c: sets up the trials of a new program, if it needs any; a run that is part of one. */
-void stk_program_start_trial(stk_program *p);
-stk_status stk_program_run_trial(stk_program *p, stk_error *err);
-/* program.c: one run, on at most so many threads; 0: as many as each launch wants. */
-stk_status stk_program_run_once(stk_program *p, int32_t threads, stk_error *err);
 
 /* compile.c: everything between a graph and a runnable program. */
 stk_status stk_program_emit(stk_program *p, const stk_program_options *options, stk_error *err);

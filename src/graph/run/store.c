@@ -6,8 +6,8 @@
 enum { SLAB_MIN = 1 << 16, SLAB_MAX = 64 << 20 };
 
 typedef struct slab {
-    char *memory;
-    int64_t used, size;
+    stk_block *block;
+    int64_t used;
 } slab;
 
 struct stk_store {
@@ -48,8 +48,7 @@ void stk_store_release(stk_store *s)
 {
     if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
     for (int64_t i = 0; i < s->count; i++) stk_free(s->vars[i].name);
-    for (int64_t i = 0; i < s->nslabs; i++)
-        s->device->vt->free(s->device, s->slabs[i].memory, (size_t)s->slabs[i].size);
+    for (int64_t i = 0; i < s->nslabs; i++) s->device->vt->memory.free(s->slabs[i].block);
     stk_free(s->vars);
     stk_free(s->slabs);
     stk_device_release(s->device);
@@ -73,26 +72,26 @@ static stk_variable *find(const stk_store *s, const char *name)
 }
 
 /* The first slabs are small and grow, so that a tiny model does not hold megabytes. */
-static void *take(stk_store *s, int64_t bytes)
+static bool take(stk_store *s, int64_t bytes, stk_address *out)
 {
     bytes = stk_round_up(stk_max_i64(bytes, 1), STK_ALIGN);
     slab *last = s->nslabs ? &s->slabs[s->nslabs - 1] : NULL;
-    if (!last || last->size - last->used < bytes) {
-        int64_t size = last ? stk_min_i64(last->size * 4, SLAB_MAX) : SLAB_MIN;
-        size = stk_max_i64(size, bytes);
-        if (!STK_GROW(s->slabs, s->nslabs, s->cap_slabs)) return NULL;
+    if (!last || (int64_t)last->block->bytes - last->used < bytes) {
+        int64_t size = last ? stk_min_i64((int64_t)last->block->bytes * 4, SLAB_MAX) : SLAB_MIN;
+        if (!STK_GROW(s->slabs, s->nslabs, s->cap_slabs)) return false;
         last = &s->slabs[s->nslabs];
-        *last = (slab){.memory = s->device->vt->alloc(s->device, (size_t)size), .size = size};
-        if (!last->memory) return NULL;
+        last->used = 0;
+        last->block = s->device->vt->memory.alloc(s->device, (size_t)stk_max_i64(size, bytes));
+        if (!last->block) return false;
         s->nslabs++;
     }
-    void *address = last->memory + last->used;
+    *out = stk_address_of(last->block, last->used);
     last->used += bytes;
-    return address;
+    return true;
 }
 
-stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type, void **address,
-                          stk_error *err)
+stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
+                          stk_address *address, stk_error *err)
 {
     stk_variable *v = find(s, name);
     if (v && !stk_type_equal(&v->type, type))
@@ -102,9 +101,9 @@ stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type, 
             name, STK_TYPE_TEXT(&v->type), STK_TYPE_TEXT(type));
     if (!v) {
         char *copy = stk_strdup(name);
-        void *memory =
-            copy && STK_GROW(s->vars, s->count, s->capacity) ? take(s, stk_type_bytes(type)) : NULL;
-        if (!memory) {
+        stk_address memory;
+        if (!copy || !STK_GROW(s->vars, s->count, s->capacity) ||
+            !take(s, stk_type_bytes(type), &memory)) {
             stk_free(copy);
             return stk_fail_memory(err, name, (size_t)stk_type_bytes(type));
         }
@@ -125,12 +124,12 @@ stk_status stk_store_set(stk_store *s, const char *name, const stk_tensor *t, st
         return stk_fail(err, STK_ERR_DTYPE, "variable '%s': strings cannot be variables", name);
     stk_type type = {.dtype = t->dtype, .shape = {.rank = t->rank}};
     memcpy(type.shape.dim, t->shape, sizeof type.shape.dim);
-    void *address;
+    stk_address address;
     stk_tensor *dense = NULL;
     STK_TRY(stk_store_bind(s, name, &type, &address, err));
     STK_TRY(stk_tensor_dense((stk_tensor *)(uintptr_t)t, &dense, err));
-    stk_status status =
-        s->device->vt->upload(s->device, address, dense->data, (size_t)stk_type_bytes(&type), err);
+    stk_status status = s->device->vt->queue.set(s->device, address, dense->data,
+                                                 (size_t)stk_type_bytes(&type), err);
     stk_tensor_release(dense);
     return status;
 }
@@ -145,8 +144,8 @@ stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy, stk_
                         name, (long long)s->count);
     stk_tensor *t = NULL;
     STK_TRY(stk_tensor_new(v->type.dtype, v->type.shape.rank, v->type.shape.dim, &t, err));
-    stk_status status = s->device->vt->download(s->device, t->data, v->address,
-                                                (size_t)stk_type_bytes(&v->type), err);
+    stk_status status = s->device->vt->queue.get(s->device, t->data, v->address,
+                                                 (size_t)stk_type_bytes(&v->type), err);
     if (status == STK_OK)
         *copy = t;
     else

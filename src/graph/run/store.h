@@ -8,12 +8,12 @@
 typedef struct stk_variable {
     char *name;
     stk_type type;
-    void *address; /* on the device; never moves */
+    stk_address address; /* never moves */
 } stk_variable;
 
 /* Finds or makes (zeroed) the variable; the type must fit. */
-stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type, void **address,
-                          stk_error *err);
+stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
+                          stk_address *address, stk_error *err);
 stk_device *stk_store_device(const stk_store *s);
 int64_t stk_store_bytes(const stk_store *s);
 

@@ -1,5 +1,5 @@
-/* moves.c - which tasks depend on each other, and moving them to where they are wanted. */
-#include "graph/plan/elect.h"
+/* order.c - which tasks depend on each other, and moving them to where they are wanted. */
+#include "device/cpu/plan/arrange.h"
 
 bool stk_task_feeds(const stk_plan *p, const stk_task *from, const stk_task *to)
 {

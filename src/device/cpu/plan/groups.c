@@ -1,6 +1,6 @@
 /* Which tasks share a parallel region: a task follows the one before it when both are cut along the same leading
  * index, so that a part's results are consumed while they are still in cache and one fork-join serves both. */
-#include "graph/plan/elect.h"
+#include "device/cpu/plan/arrange.h"
 
 /* Rough speeds that decide how work is cut. They are constants on purpose: the cut must not depend on the machine. */
 static const double FLOPS_PER_NS = 40, BYTES_PER_NS = 16;
@@ -12,8 +12,8 @@ static double estimate_ns(double flops, double bytes)
     return by_flops > by_bytes ? by_flops : by_bytes;
 }
 
-void stk_cut(const stk_impl *impl, const void *params, double flops, double bytes, int64_t *units,
-             int32_t *parts)
+void stk_cut_problem(const stk_impl *impl, const void *params, double flops, double bytes,
+                     int64_t *units, int32_t *parts)
 {
     *units = impl->units ? impl->units(params) : 1;
     int64_t grain = impl->grain ? impl->grain(params) : 1;
@@ -31,7 +31,8 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units)
         if (c->segments != 1 || t->count % units) return false;
         return stk_is_output_arg(t, i) || c->input[i].walk == STK_WALK_DENSE;
     }
-    return t->impl->aligned && i < 32 && (t->impl->aligned(t->params) >> i & 1u);
+    const stk_impl *impl = stk_cut_of(t)->impl;
+    return impl->aligned && i < 32 && (impl->aligned(t->params) >> i & 1u);
 }
 
 /* Do both walk over the same memory in the same order? */
@@ -50,7 +51,7 @@ static bool meets(const stk_plan *p, int64_t head, int64_t next, int64_t k)
 {
     const stk_task *t = &p->tasks[k];
     for (int64_t m = head; m < next; m++)
-        if (k == next ? walk_alike(p, &p->tasks[m], t, p->tasks[head].units)
+        if (k == next ? walk_alike(p, &p->tasks[m], t, stk_cut_of(&p->tasks[head])->units)
                       : stk_task_feeds(p, &p->tasks[m], t))
             return true;
     return false;
@@ -80,16 +81,17 @@ static bool is_apart(const stk_plan *p, int64_t from, int64_t to, int64_t k)
 static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, int64_t head,
                        int64_t next, int64_t k)
 {
-    const stk_task *h = &p->tasks[head], *t = &p->tasks[k];
-    if (e->no_group || h->kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
+    const stk_task *t = &p->tasks[k];
+    const stk_cut *h = stk_cut_of(&p->tasks[head]), *own = stk_cut_of(t);
+    if (e->no_group || p->tasks[head].kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
     if (t->kernel == STK_K_CHAIN) {
         const stk_chain *c = t->params;
         if (c->segments != 1 || t->count % h->units) return false;
-    } else if (h->units < 1 || t->units % h->units || !t->impl->aligned) {
+    } else if (h->units < 1 || own->units % h->units || !own->impl->aligned) {
         return false;
     }
-    int64_t grain = t->impl->grain ? t->impl->grain(t->params) : 1;
-    if (t->kernel != STK_K_CHAIN && t->units / stk_max_i64(grain, 1) < h->parts) return false;
+    int64_t grain = own->impl->grain ? own->impl->grain(t->params) : 1;
+    if (t->kernel != STK_K_CHAIN && own->units / stk_max_i64(grain, 1) < h->parts) return false;
     for (int64_t m = head; m < next; m++)
         if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
     return meets(p, head, next, k) && is_apart(p, first, head, k);
@@ -110,10 +112,9 @@ static bool take_follower(stk_plan *p, const stk_election *e, int64_t first, int
 }
 
 /* A chain at the head of a group counts rows like its followers: the largest common leading count. */
-static int64_t leading_units(const stk_plan *p, const stk_task *t)
+static int64_t leading_units(const stk_task *t)
 {
     const stk_chain *c = t->params;
-    (void)p;
     if (t->kernel != STK_K_CHAIN || c->segments != 1 || c->rank < 2) return 0;
     return c->dim[0];
 }
@@ -121,8 +122,8 @@ static int64_t leading_units(const stk_plan *p, const stk_task *t)
 /* Gathers followers behind the head; where the group ends. Its region starts at `first`. */
 static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t head)
 {
-    stk_task *h = &p->tasks[head];
-    int64_t next = head + 1, lead = leading_units(p, h), units = h->units;
+    stk_cut *h = stk_cut_of(&p->tasks[head]);
+    int64_t next = head + 1, lead = leading_units(&p->tasks[head]), units = h->units;
     int32_t parts = h->parts;
     if (parts > 1 &&
         (lead >= parts || lead >= MOST_PARTS / 4)) { /* as the head of a row-wise group? */
@@ -137,13 +138,14 @@ static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t
     }
     while (take_follower(p, e, first, head, next)) {
         stk_task *t = &p->tasks[next];
-        t->follows = true;
+        stk_cut *c = stk_cut_of(t);
         t->group = p->groups;
-        t->scale = (t->kernel == STK_K_CHAIN ? t->count : t->units) / h->units;
-        t->units = h->units;
-        t->parts = h->parts;
-        t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, t->parts) : 0;
-        t->threads = h->threads = h->threads > t->threads ? h->threads : t->threads;
+        c->follows = true;
+        c->scale = (t->kernel == STK_K_CHAIN ? t->count : c->units) / h->units;
+        c->units = h->units;
+        c->parts = h->parts;
+        c->threads = h->threads = h->threads > c->threads ? h->threads : c->threads;
+        t->scratch_bytes = c->impl->scratch ? c->impl->scratch(t->params, c->parts) : 0;
         next++;
     }
     return next;
@@ -158,10 +160,9 @@ static bool take_gradient(stk_plan *p, const stk_election *e, int64_t first, int
         if (is_apart(p, first, next, k) && stk_task_moves(p, k, next) &&
             stk_plan_own(p, e, k, false)) {
             stk_task_move(p, k, next);
-            stk_task *t = &p->tasks[next];
-            t->follows = true;
-            t->group = p->groups;
-            t->scale = 1;
+            p->tasks[next].group = p->groups;
+            stk_cut_of(&p->tasks[next])->follows = true;
+            stk_cut_of(&p->tasks[next])->scale = 1;
             return true;
         }
     return false;
@@ -174,7 +175,7 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
     if (!e->no_group) stk_plan_gradients_last(p);
     for (int64_t head = 0; head < p->ntasks;) {
         p->tasks[head].group = p->groups;
-        p->tasks[head].scale = 1;
+        stk_cut_of(&p->tasks[head])->scale = 1;
         bool owned = stk_plan_own(p, e, head, true);
         int64_t next = gather(p, e, head, head);
         while (owned && take_gradient(p, e, head, next)) next = gather(p, e, head, next);

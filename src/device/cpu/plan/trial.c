@@ -1,4 +1,4 @@
-/* trial.c - one thread or all? Programs find out by trying, and look again from time to time: whether threads help
+/* trial.c - one thread or all? Sequences find out by trying, and look again from time to time: whether threads help
  * depends on how far apart the cores are, on who else uses them, and on where a hypervisor happens to have put them.
  *
  *     runs:   1 1 1 1 A A A A 1 1 1 1 A A A A ... then the faster way for a while, then 1 1 1 1 A A A A once more
@@ -9,7 +9,7 @@
  *
  * The medians of the counted runs are compared; two runs of each kind are few, so a change of mind is slept over: three more
  * rounds decide. Results have the same bits either way. */
-#include "graph/run/program.h"
+#include "device/cpu/plan/sequence.h"
 
 #include "base/clock.h"
 
@@ -20,13 +20,20 @@ enum { FIRST_ROUNDS = 4, SECOND_THOUGHT = 3 };
 /* Runs of one kind in a row; long programs afford fewer, very long ones none: there threads pay. */
 static int32_t block_of(double ns) { return ns < 100e3 ? 8 : ns < 1e6 ? 4 : ns < 20e6 ? 2 : 0; }
 
-void stk_program_start_trial(stk_program *p)
+/* Only a sequence that runs in one piece can be timed. */
+void stk_trial_start(stk_cpu_sequence *s)
 {
-    bool splits = false;
-    for (int64_t i = 0; i < p->nlaunches; i++) splits |= p->launches[i].threads > 1;
-    int32_t block = block_of(p->stats.flops / 40 + p->stats.bytes / 16);
-    if (splits && !p->control)
-        p->trial = (stk_thread_trial){.block = block, .rounds = FIRST_ROUNDS};
+    bool splits = false, whole = true;
+    double flops = 0, bytes = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        splits |= s->launches[i].threads > 1;
+        whole &= s->launches[i].run != NULL;
+        flops += s->launches[i].flops;
+        bytes += s->launches[i].bytes;
+    }
+    if (splits && whole)
+        s->trial =
+            (stk_thread_trial){.block = block_of(flops / 40 + bytes / 16), .rounds = FIRST_ROUNDS};
 }
 
 static void note(stk_thread_trial *t, int all, int64_t ns)
@@ -68,16 +75,15 @@ static void decide(stk_thread_trial *t)
     start_over(t, 1);
 }
 
-stk_status stk_program_run_trial(stk_program *p, stk_error *err)
+void stk_trial_run(stk_cpu_sequence *s)
 {
-    stk_thread_trial *t = &p->trial;
+    stk_thread_trial *t = &s->trial;
     int all = t->done / t->block & 1;
     bool counts = t->done % t->block >= t->block / 2;
     int64_t start = stk_now_ns();
-    STK_TRY(stk_program_run_once(p, all ? 0 : 1, err));
+    stk_cpu_run(s->cpu, s->launches, s->n, all ? 0 : 1);
     int64_t took = stk_now_ns() - start;
     t->spent[all] += took;
     if (counts) note(t, all, took);
     if (++t->done == 2 * t->block * t->rounds) decide(t);
-    return STK_OK;
 }

@@ -3,7 +3,7 @@
  * At small batches moving weights between cores costs more than computing with them. So each of two owners keeps the
  * upper or the lower half of a weight's rows, in every step:
  *
- *     y = x . w      matmul_parts: owner i multiplies its columns of x with its rows of w; then the two summands,
+ *     y = x . w      matmul_parts (the graph's summands pass makes it): owner i multiplies its columns of x with its rows of w; then the two summands,
  *                    [batch, out] each, are added by whoever needs them: all that crosses from core to core
  *     dw = x' . dy   owner i computes its rows, and updates these rows of w and of the optimizer's slots at once
  *
@@ -12,11 +12,10 @@
  * slower on two cores than on one.
  *
  * The number of summands does not depend on the machine, so results have the same bits on any number of threads. */
-#include "graph/plan/elect.h"
-#include "graph/ir/rewrite.h"
+#include "device/cpu/plan/arrange.h"
 
 enum {
-    OWNERS = 2,
+    OWNERS = STK_CPU_OWNERS,
     LEAST_NS = 2000, /* of one core: less is not worth waking the other one */
     MOST_NS = 50000, /* products that are shared out by rows anyway */
     WINDOW = 64,     /* tasks to look at */
@@ -24,41 +23,6 @@ enum {
 
 /* Nanoseconds on one core of today. */
 static double about_ns(double flops, double bytes) { return flops / 80 + bytes / 40; }
-
-/* ---- the pass: products with trained weights as two summands ---------------------------------------------- */
-
-static bool is_worth_it(int64_t m, int64_t k, int64_t n)
-{
-    double ns = about_ns(2.0 * (double)m * (double)k * (double)n, 0);
-    return k % OWNERS == 0 && m <= k && ns >= LEAST_NS && ns <= MOST_NS;
-}
-
-static stk_val split_product(stk_rewrite *rw, const stk_node *n, const stk_val *in)
-{
-    const bool *trained = rw->context;
-    if (n->op != STK_OP_MATMUL || n->ints[0] || n->ints[1] || !trained[n->in[1]]) return 0;
-    const stk_type *a = stk_type_of(rw->from, n->in[0]), *b = stk_type_of(rw->from, n->in[1]);
-    if (a->dtype != STK_F32 || a->shape.rank != 2 || b->shape.rank != 2) return 0;
-    if (!is_worth_it(a->shape.dim[0], a->shape.dim[1], b->shape.dim[1])) return 0;
-    stk_val parts = stk_g_matmul_parts(rw->to, in[0], in[1], OWNERS), sum = 0;
-    const stk_shape y = stk_type_of(rw->from, n->out)->shape;
-    for (int32_t i = 0; i < OWNERS; i++) {
-        stk_val part = stk_g_reshape(rw->to, stk_g_slice_axis(rw->to, parts, 0, i, 1), 2, y.dim);
-        sum = i ? stk_g_add(rw->to, sum, part) : part;
-    }
-    return sum;
-}
-
-stk_status stk_pass_owners(const stk_graph *g, stk_graph **out, stk_error *err)
-{
-    bool *trained = stk_calloc((size_t)g->nvalues, sizeof *trained);
-    if (!trained) return stk_fail_memory(err, "owners", (size_t)g->nvalues);
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (g->nodes[k].op == STK_OP_ASSIGN) trained[g->nodes[k].in[0]] = true;
-    stk_status status = stk_rewrite_graph(g, split_product, trained, out, err);
-    stk_free(trained);
-    return status;
-}
 
 /* ---- the plan: which tasks are cut in two ------------------------------------------------------------------ */
 
@@ -121,13 +85,14 @@ void stk_plan_gradients_last(stk_plan *p)
 bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
 {
     stk_task *t = &p->tasks[k];
+    stk_cut *c = stk_cut_of(t);
     double ns = ns_of(t);
-    if (e->no_group || e->threads < OWNERS || t->kernel != STK_K_GEMM || t->parts != 1)
+    if (e->no_group || e->threads < OWNERS || t->kernel != STK_K_GEMM || c->parts != 1)
         return false;
     if (!is_gradient(p, k, &ns) && !is_in_parts(t->params)) return false;
-    if (t->units < OWNERS || (alone && ns < LEAST_NS)) return false;
-    t->parts = OWNERS;
-    t->threads = OWNERS; /* whether that pays is tried out while the program runs (trial.c) */
-    t->scratch_bytes = t->impl->scratch ? t->impl->scratch(t->params, OWNERS) : 0;
+    if (c->units < OWNERS || (alone && ns < LEAST_NS)) return false;
+    c->parts = OWNERS;
+    c->threads = OWNERS; /* whether that pays is tried out while the program runs (trial.c) */
+    t->scratch_bytes = c->impl->scratch ? c->impl->scratch(t->params, OWNERS) : 0;
     return true;
 }

@@ -1,6 +1,6 @@
 /* The election file. Any doubt about it means starting afresh: it only saves time. */
 #define _GNU_SOURCE
-#include "graph/plan/elect_cache.h"
+#include "device/cpu/plan/elect_cache.h"
 
 #include "base/file.h"
 #include "base/memory.h"

@@ -7,8 +7,8 @@
  *
  * The file is never trusted: another machine, a bad check or a name that does not exist means the line is not there.
  * All calls take NULL (no cache: no home folder, read-only disk) and then remember nothing. */
-#ifndef STK_GRAPH_ELECT_CACHE_H
-#define STK_GRAPH_ELECT_CACHE_H
+#ifndef STK_DEVICE_CPU_PLAN_ELECT_CACHE_H
+#define STK_DEVICE_CPU_PLAN_ELECT_CACHE_H
 
 #include "device/kernels.h"
 

@@ -1,7 +1,7 @@
 /* Kernel election: the candidates of each task are timed once on this machine; the winner is remembered in a file of the
  * user (elect_cache.c). Deterministic mode and a forced kernel (STOKER_KERNEL) need no timing. */
-#include "graph/plan/elect.h"
-#include "graph/plan/elect_cache.h"
+#include "device/cpu/plan/arrange.h"
+#include "device/cpu/plan/elect_cache.h"
 
 #include "base/clock.h"
 
@@ -28,16 +28,13 @@ static bool forced_name(stk_kernel kernel, char *name, size_t size)
 
 static void settle(stk_task *t, const stk_election *e, const stk_impl *impl)
 {
-    t->impl = impl;
-    t->scale = 1;
-    if (t->kernel == STK_K_CHAIN) {
-        double flops = t->flops * 0.25; /* vector lanes are cheap; memory decides */
-        stk_cut(impl, t->params, flops, t->bytes, &t->units, &t->parts);
-    } else {
-        stk_cut(impl, t->params, t->flops, t->bytes, &t->units, &t->parts);
-    }
-    t->scratch_bytes = impl->scratch ? impl->scratch(t->params, t->parts) : 0;
-    t->threads = e->threads < t->parts ? e->threads : t->parts;
+    stk_cut *c = stk_cut_of(t);
+    double lanes = t->kernel == STK_K_CHAIN ? 0.25 : 1; /* vector lanes are cheap; memory decides */
+    c->impl = impl;
+    c->scale = 1;
+    stk_cut_problem(impl, t->params, t->flops * lanes, t->bytes, &c->units, &c->parts);
+    c->threads = e->threads < c->parts ? e->threads : c->parts;
+    t->scratch_bytes = impl->scratch ? impl->scratch(t->params, c->parts) : 0;
 }
 
 /* ---- timing ---------------------------------------------------------------------------------------------- */
@@ -48,12 +45,13 @@ typedef struct trial {
     stk_launch launch;
 } trial;
 
-static bool trial_open(const stk_plan *p, const stk_task *t, const stk_election *e, trial *out)
+static bool trial_open(const stk_plan *p, const stk_task *t, trial *out)
 {
+    const stk_cut *c = stk_cut_of(t);
     *out = (trial){.bytes = stk_round_up(t->scratch_bytes, STK_ALIGN)};
     for (int32_t i = 0; i < t->nargs; i++)
         out->bytes += stk_round_up(p->home[t->arg[i]].bytes, STK_ALIGN);
-    out->memory = e->device->vt->alloc(e->device, (size_t)out->bytes + 1);
+    out->memory = stk_alloc_pages((size_t)out->bytes + 1);
     void **arg = stk_calloc((size_t)t->nargs, sizeof *arg);
     if (!out->memory || !arg) {
         stk_free(arg);
@@ -64,54 +62,51 @@ static bool trial_open(const stk_plan *p, const stk_task *t, const stk_election 
         arg[i] = at;
         at += stk_round_up(p->home[t->arg[i]].bytes, STK_ALIGN);
     }
-    out->launch = (stk_launch){.run = t->impl->run,
+    out->launch = (stk_launch){.run = c->impl->run,
                                .arg = arg,
                                .params = t->params,
                                .scratch = at,
-                               .units = t->units,
+                               .units = c->units,
                                .scale = 1,
-                               .parts = t->parts,
-                               .threads = t->threads,
+                               .parts = c->parts,
+                               .threads = c->threads,
                                .kernel = t->kernel,
                                .args = t->nargs,
-                               .impl = t->impl,
+                               .impl = c->impl,
                                .label = "election"};
-    return !t->impl->prepare || t->impl->prepare(&out->launch, NULL) == STK_OK;
+    return !c->impl->prepare || c->impl->prepare(&out->launch, NULL) == STK_OK;
 }
 
-static void trial_close(stk_election *e, trial *t)
+static void trial_close(trial *t)
 {
     if (t->launch.impl && t->launch.impl->discard) t->launch.impl->discard(&t->launch);
     stk_free(t->launch.arg);
-    if (t->memory) e->device->vt->free(e->device, t->memory, (size_t)t->bytes + 1);
+    if (t->memory) stk_free_pages(t->memory, (size_t)t->bytes + 1);
 }
 
 /* Fastest of several short samples on one thread, in ns, shared among the threads that would take part: how the cores
  * happen to be shared with others at this moment must not decide. A slow first run ends early. */
-static double time_task(const stk_plan *p, const stk_task *t, stk_election *e)
+static double time_task(const stk_plan *p, const stk_task *t, const stk_election *e)
 {
     enum { SAMPLES = 5 };
     static const double SAMPLE_NS = 150e3;
     trial tr;
     double best = 1e300;
-    if (trial_open(p, t, e, &tr)) {
+    if (trial_open(p, t, &tr)) {
         int64_t start = stk_now_ns();
-        (void)!e->device->vt->run(e->device, &tr.launch, 1, 1,
-                                  NULL); /* warm-up: pages, code, caches */
+        stk_cpu_run(e->cpu, &tr.launch, 1, 1); /* warm-up: pages, code, caches */
         int64_t repeat = 1;
         for (int s = 0; s < SAMPLES; s++) {
             start = stk_now_ns();
-            for (int64_t r = 0; r < repeat; r++)
-                (void)!e->device->vt->run(e->device, &tr.launch, 1, 1, NULL);
-            (void)!e->device->vt->wait(e->device, NULL);
+            for (int64_t r = 0; r < repeat; r++) stk_cpu_run(e->cpu, &tr.launch, 1, 1);
             double ns = (double)(stk_now_ns() - start) / (double)repeat;
             if (ns < best) best = ns;
             if (s == 0 && ns < SAMPLE_NS) repeat = (int64_t)(SAMPLE_NS / (ns + 1)) + 1;
             if (s == 0 && ns > 30e6) break;
         }
     }
-    trial_close(e, &tr);
-    return best / t->threads;
+    trial_close(&tr);
+    return best / stk_cut_of(t)->threads;
 }
 
 /* ---- choosing ----------------------------------------------------------------------------------------------- */
@@ -163,7 +158,7 @@ static int32_t candidates(const stk_task *t, const stk_election *e, const stk_im
                           int32_t most)
 {
     int32_t all = 0, n = 0;
-    const stk_impl *const *list = e->device->vt->impls(e->device, (stk_kernel)t->kernel, &all);
+    const stk_impl *const *list = stk_cpu_impls(e->cpu, (stk_kernel)t->kernel, &all);
     for (int32_t i = 0; i < all && n < most; i++) {
         if (e->ref && list[i]->rank < 100 && i + 1 < all) continue;
         if (!list[i]->supports || list[i]->supports(t->params)) out[n++] = list[i];
@@ -182,7 +177,7 @@ static const stk_impl *choose_at_once(const stk_task *t, const stk_election *e, 
 {
     int32_t all = 0;
     const stk_impl *best = NULL;
-    const stk_impl *const *list = e->device->vt->impls(e->device, (stk_kernel)t->kernel, &all);
+    const stk_impl *const *list = stk_cpu_impls(e->cpu, (stk_kernel)t->kernel, &all);
     if (known) {
         best = find_by_name(list, all, known);
         return best && takes(best, t) ? best : NULL;
@@ -202,8 +197,7 @@ static stk_status elect_by_time(stk_plan *p, stk_task *t, stk_election *e, stk_e
     if (!n)
         return stk_fail(err, STK_ERR_UNSUPPORTED,
                         "%s: no kernel for '%s' on this device; cast to float32 or float64",
-                        stk_op_name((stk_op)p->g->nodes[t->node].op),
-                        stk_kernel_name((stk_kernel)t->kernel));
+                        t->label, stk_kernel_name((stk_kernel)t->kernel));
     if (forced_name((stk_kernel)t->kernel, name, sizeof name))
         return choose_forced(t, list, n, name, chosen, err);
     *chosen = list[0];
@@ -232,26 +226,26 @@ static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elec
 /* A parallel region must earn its fork-join twice over. */
 static void limit_threads(stk_task *t, const stk_election *e)
 {
+    stk_cut *c = stk_cut_of(t);
     double ns = t->flops / 40 > t->bytes / 16 ? t->flops / 40 : t->bytes / 16;
-    if (t->threads > 1 && ns * (1 - 1.0 / t->threads) < 2 * e->fork_join_ns) t->threads = 1;
+    if (c->threads > 1 && ns * (1 - 1.0 / c->threads) < 2 * e->fork_join_ns) c->threads = 1;
 }
 
-stk_status stk_elect(stk_plan *p, stk_election *e, stk_error *err)
+stk_status stk_elect(stk_plan *p, stk_election *e, const char *machine, stk_error *err)
 {
-    stk_device_report report;
-    e->device->vt->describe(e->device, &report);
-    stk_elect_cache *cache =
-        e->deterministic || e->ref ? NULL : stk_elect_cache_open(report.detail);
+    stk_elect_cache *cache = e->deterministic || e->ref ? NULL : stk_elect_cache_open(machine);
     stk_status status = STK_OK;
     for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++) {
         stk_task *t = &p->tasks[k];
-        if (t->kernel < 0) {
-            t->units = t->scale = 1;
-            t->parts = t->threads = 1;
-            continue;
+        t->own = stk_arena_alloc(&p->arena, sizeof(stk_cut));
+        if (!t->own) {
+            status = stk_fail_memory(err, "kernel election", sizeof(stk_cut));
+        } else if (t->kernel < 0) {
+            *stk_cut_of(t) = (stk_cut){.units = 1, .scale = 1, .parts = 1, .threads = 1};
+        } else {
+            status = elect_task(p, t, e, cache, err);
+            if (status == STK_OK) limit_threads(t, e);
         }
-        status = elect_task(p, t, e, cache, err);
-        if (status == STK_OK) limit_threads(t, e);
     }
     stk_elect_cache_close(cache);
     return status;

@@ -1,0 +1,64 @@
+/* arrange.h - how the CPU does a plan: which implementation runs each task, in how many parts, on how many threads, and
+ * which tasks share a parallel region. */
+#ifndef STK_DEVICE_CPU_PLAN_ARRANGE_H
+#define STK_DEVICE_CPU_PLAN_ARRANGE_H
+
+#include "device/cpu/cpu.h"
+#include "device/plan.h"
+
+/* What the CPU notes about a task. */
+typedef struct stk_cut {
+    const stk_impl *impl;
+    int64_t units, scale;
+    int32_t parts, threads;
+    bool follows; /* in the region of the one before */
+} stk_cut;
+static inline stk_cut *stk_cut_of(const stk_task *t) { return t->own; }
+
+/* About a value that never leaves its region: each thread has memory for one part of it (stk_local). */
+typedef struct stk_slice {
+    int64_t unit, share;
+} stk_slice;
+static inline const stk_slice *stk_slice_of(const stk_home *h) { return h->own; }
+
+typedef struct stk_election {
+    const stk_cpu *cpu;
+    int32_t threads; /* most to use */
+    double fork_join_ns;
+    bool deterministic, ref, no_group;
+    double spent_ms; /* on timing candidates */
+} stk_election;
+
+/* elect.c: fills implementation, units, parts, threads, scratch of every task. */
+stk_status stk_elect(stk_plan *p, stk_election *e, const char *machine, stk_error *err);
+/* How a launch of this problem is cut. Depends on the problem only, never on the machine's threads. */
+void stk_cut_problem(const stk_impl *impl, const void *params, double flops, double bytes,
+                     int64_t *units, int32_t *parts);
+
+/* groups.c: fills follows, scale, group of every task. */
+void stk_plan_groups(stk_plan *p, const stk_election *e);
+/* Is arg i of the task cut along with its units, when the group has `units` of them? */
+bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units);
+
+/* owners.c: cuts a small product in two when it is a summand or a gradient that is used for an update at once. Is it
+ * the head of its region (alone), or does it come on top of one? */
+bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone);
+/* Small gradients and their updates go to the end, where they share one region. */
+void stk_plan_gradients_last(stk_plan *p);
+
+/* order.c: does one write what the other touches? Then their order is fixed. */
+bool stk_tasks_are_ordered(const stk_plan *p, const stk_task *a, const stk_task *b);
+/* May task k run before those from `to` on? Moves it there. */
+bool stk_task_moves(const stk_plan *p, int64_t k, int64_t to);
+void stk_task_move(stk_plan *p, int64_t k, int64_t to);
+/* Does the second read what the first one writes? */
+bool stk_task_feeds(const stk_plan *p, const stk_task *from, const stk_task *to);
+void stk_plan_scalars_first(stk_plan *p);
+
+/* The slots of stk_kernels_vt, for every device that computes with the kernels of the CPU. */
+stk_status stk_cpu_arrange(stk_device *d, stk_plan *p, const stk_arrange_options *o,
+                           stk_error *err);
+void stk_cpu_rooms(stk_device *d, stk_plan *p); /* rooms.c */
+void stk_cpu_report(const stk_plan *p, int64_t task, stk_task_report *out);
+
+#endif

@@ -1,0 +1,87 @@
+/* plan.h - the work of a program as a device sees it: tasks, the values they work on, and where each of these lives.
+ *
+ * A task is one kernel id with its problem. Tasks stand in an order in which every input is ready; a device may change
+ * it as long as nobody reads before it is written. Values that share memory have one root. The task's time counts the
+ * stretches after which memory may be used again; tasks of one time may run at the same moment.
+ *
+ *     arg[] inputs, then outputs: values            link[] the same as addresses, or slots that each run fills in
+ */
+#ifndef STK_DEVICE_PLAN_H
+#define STK_DEVICE_PLAN_H
+
+#include "base/memory.h"
+#include "device/device.h"
+
+/* An address that is known, or one that comes with every run. */
+typedef struct stk_link {
+    stk_address at; /* of a slot: only the offset counts */
+    int32_t slot;   /* -1: none */
+} stk_link;
+
+typedef struct stk_task {
+    int32_t kernel;     /* stk_kernel; -1: not for the device (control flow) */
+    int32_t node;       /* what it was made for; nothing to a device */
+    const void *params; /* problem struct, in the plan's arena */
+    int64_t params_size;
+    int32_t nin, nout; /* per segment for chains */
+    int32_t *arg;      /* inputs then outputs; chains: segments x (nin + nout) */
+    int32_t nargs;
+    int64_t count; /* chains: elements of all segments together */
+    double flops, bytes;
+    const char *label; /* for the trace: a literal, or interned there */
+    bool dead;
+    /* filled by the device */
+    void *own;     /* what it notes, in the plan's arena */
+    int32_t group; /* its time */
+    int64_t scratch_bytes;
+    /* filled before loading */
+    int64_t scratch_at;
+    stk_link *link;
+    uint32_t tag; /* program and place in it, for the trace */
+} stk_task;
+
+/* Where a value lives. Aliases share the buffer of another value at an offset. */
+typedef enum stk_place {
+    STK_AT_ARENA,
+    STK_AT_INPUT,
+    STK_AT_VARIABLE,
+    STK_AT_CONST,
+    STK_AT_UNIFORM, /* among the numbers that come with every run */
+    STK_AT_RESULT,  /* memory that the caller gives for an output */
+} stk_place;
+
+typedef struct stk_home {
+    int8_t place;   /* stk_place */
+    int32_t root;   /* value that owns the buffer (itself when not an alias) */
+    int64_t offset; /* bytes from the start of root's buffer */
+    /* roots in the arena: */
+    int64_t bytes, at;   /* size; offset in the arena once planned */
+    int32_t first, last; /* times between which it is alive */
+    int64_t room;        /* bytes it takes in the arena */
+    void *own;           /* what the device notes */
+} stk_home;
+
+struct stk_plan {
+    const struct stk_graph *g; /* what it was made from; devices do not look inside */
+    stk_arena arena;           /* everything the plan and its sequence point to */
+    stk_task *tasks;
+    int64_t ntasks, cap_tasks;
+    stk_home *home; /* per value */
+    int64_t nvalues;
+    int32_t groups; /* times */
+    int64_t arena_bytes;
+    bool no_fuse, outside_results;
+    double election_ms; /* spent on timing implementations */
+    /* filled before loading */
+    stk_block *memory;    /* the arena on the device */
+    stk_address uniforms; /* where a run's uniforms go; no block: nobody reads them */
+    int32_t nslots;
+};
+
+static inline bool stk_is_output_arg(const stk_task *t, int32_t i)
+{
+    return i % (t->nin + t->nout) >= t->nin;
+}
+static inline int32_t stk_root(const stk_plan *p, int32_t v) { return p->home[v].root; }
+
+#endif
