@@ -115,6 +115,10 @@ typedef struct stk_stream_options {
     int32_t cpu_budget; /* processors; 0 = those of this process */
     int64_t
         ram_budget; /* bytes of all buffers together; 0 = a quarter of what the process may use */
+    /* Optional: asked about every 50 ms, on the thread that called stk_stream_next, while that call takes longer. true ends
+     * it with STK_ERR_CANCELLED; what was waited for is not lost, the next call goes on with it. */
+    bool (*interrupt)(void *context);
+    void *interrupt_context;
 } stk_stream_options;
 STK_API stk_stream_options stk_stream_options_defaults(void);
 

@@ -57,6 +57,14 @@ STK_API int64_t stk_g_dim(const stk_graph *g, stk_val v,
 STK_API STK_MUST_USE stk_status stk_graph_dump(const stk_graph *g, char **out, stk_error *err);
 STK_API void stk_text_free(char *text);
 
+/* What the values `outputs` need, as a graph of its own whose outputs, in order, they are. Values at hand (and inputs) become
+ * its inputs; inputs[0..*nin) tells which, in order. Effects and variables that they do not need stay behind. */
+STK_API STK_MUST_USE stk_status stk_graph_part(const stk_graph *g, int32_t nhand,
+                                               const stk_val *hand, int32_t nout,
+                                               const stk_val *outputs, int32_t room,
+                                               stk_val *inputs, int32_t *nin, stk_graph **out,
+                                               stk_error *err);
+
 /* ---- leaves, outputs, effects ------------------------------------------------------------------- */
 STK_API stk_val stk_g_input(stk_graph *g, const char *name, stk_dtype dtype, int32_t rank,
                             const int64_t *shape);

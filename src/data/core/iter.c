@@ -2,6 +2,7 @@
 #include "data/core/iter.h"
 
 #include "base/clock.h"
+#include "data/core/patience.h"
 #include "data/core/run.h"
 
 /* ---- gaps: handed out already ---------------------------------------------------------------- */
@@ -114,6 +115,7 @@ stk_status stk_iter_next(stk_iter *it, stk_tensor **parts, bool *end, stk_error 
     uint64_t start = stk_ticks();
     for (int32_t i = 0; i < it->stage->ds->schema->n; i++) parts[i] = NULL;
     *end = false;
+    if (!stk_patience_lasts(start)) return stk_patience_over(err);
     stk_status status = it->walk->next(it, parts, end, err);
     if (stk_walk_counts_itself(it->walk)) return status;
     __atomic_add_fetch(&c->inside, (int64_t)(stk_ticks() - start), __ATOMIC_RELAXED);
@@ -145,12 +147,14 @@ stk_status stk_iter_skip(stk_iter *it, int64_t n, bool *end, stk_error *err)
     *end = false;
     if (!parts) return stk_fail_memory(err, "skip", (size_t)width * sizeof *parts);
     stk_status status = STK_OK;
-    for (int64_t i = 0; i < n && !*end && status != STK_ERR_MEMORY; i++) {
+    bool fatal = false;
+    for (int64_t i = 0; i < n && !*end && !fatal; i++) {
         status = stk_iter_next(it, parts, end, err);
         if (status == STK_OK) stk_parts_release(width, parts);
+        fatal = stk_status_is_fatal(status);
     }
     stk_free(parts);
-    return status == STK_ERR_MEMORY ? status : STK_OK;
+    return fatal ? status : STK_OK;
 }
 
 /* ---- shared parts of walks ------------------------------------------------------------------------ */

@@ -177,6 +177,12 @@ stk_status stk_iter_skip(stk_iter *it, int64_t n, bool *end, stk_error *err);
 /* The epoch of the k-th pass of a repeat inside `epoch`; the first is the epoch itself. */
 uint64_t stk_epoch_of_pass(uint64_t epoch, int64_t pass);
 
+/* Not of one element: never passed over. */
+static inline bool stk_status_is_fatal(stk_status status)
+{
+    return status == STK_ERR_MEMORY || status == STK_ERR_CANCELLED;
+}
+
 /* ---- elements -------------------------------------------------------------------------------------- */
 stk_tensor **stk_parts_new(int64_t n);                 /* zeroed; freed with stk_free */
 void stk_parts_release(int64_t n, stk_tensor **parts); /* the handles, set to NULL; not the array */

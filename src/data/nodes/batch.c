@@ -202,7 +202,8 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     while (!own->ended && stk_ring_depth(own->ring) < room) STK_TRY(start_batch(it, err));
     *end = stk_ring_depth(own->ring) == 0;
     if (*end) return STK_OK;
-    stk_job *job = stk_ring_oldest(own->ring);
+    stk_job *job = stk_ring_oldest(own->ring, err);
+    if (!job) return STK_ERR_CANCELLED;
     load *l = (load *)job->data;
     if (job->status != STK_OK && err) *err = job->error;
     memcpy(parts, l->out, (size_t)it->stage->ds->schema->n * sizeof *parts);

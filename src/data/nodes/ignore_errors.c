@@ -1,4 +1,4 @@
-/* ignore_errors - passes over elements that cannot be made, and counts them. Out of memory is never passed over. */
+/* ignore_errors - passes over elements that cannot be made, and counts them. */
 #include "data/core/iter.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     stk_status status = STK_OK;
     for (int i = 0; i < MOST_IN_A_ROW; i++) {
         status = stk_iter_next(own->in, parts, end, err);
-        if (status == STK_OK || status == STK_ERR_MEMORY) return status;
+        if (status == STK_OK || stk_status_is_fatal(status)) return status;
         own->number[PASSED_OVER]++;
         __atomic_add_fetch(&it->stage->count.errors, 1, __ATOMIC_RELAXED);
     }

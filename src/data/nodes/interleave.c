@@ -173,7 +173,8 @@ static stk_status lane_next(lane *l, stk_tensor **parts, bool *end, stk_error *e
     int32_t width = l->owner->stage->ds->schema->n;
     for (;;) {
         if (!l->ready) {
-            stk_job *job = stk_ring_oldest(l->ring);
+            stk_job *job = stk_ring_oldest(l->ring, err);
+            if (!job) return STK_ERR_CANCELLED;
             stk_ring_pop(l->ring, job);
             l->ready = true;
             l->at = 0;
@@ -244,7 +245,7 @@ static bool lane_has(const lane *l)
 }
 
 /* The next lane that has something, beginning with the current one. */
-static lane *ready_lane(stk_iter *it)
+static lane *ready_lane(stk_iter *it, stk_error *err)
 {
     weaving *own = it->own;
     const interleave *c = it->stage->ds->config;
@@ -262,7 +263,7 @@ static lane *ready_lane(stk_iter *it)
             own->rings[open++] = l->ring;
         }
         if (!open) return NULL;
-        stk_rings_wait(open, own->rings);
+        if (stk_rings_wait(open, own->rings, err) != STK_OK) return NULL;
     }
 }
 
@@ -272,6 +273,7 @@ static stk_status take_from(stk_iter *it, lane *l, stk_tensor **parts, bool *ove
     weaving *own = it->own;
     const interleave *c = it->stage->ds->config;
     stk_status status = lane_next(l, parts, over, err);
+    if (status == STK_ERR_CANCELLED) return status;
     if (*over) {
         lane_close(l);
         own->open--;
@@ -289,7 +291,9 @@ static stk_status next_ready(stk_iter *it, stk_tensor **parts, bool *end, stk_er
     for (;;) {
         for (int64_t i = 0; i < c->cycle && !own->input_ended; i++)
             if (!own->lanes[i].owner) STK_TRY(open_next(it, &own->lanes[i], err));
-        lane *l = ready_lane(it);
+        if (err) err->code = STK_OK;
+        lane *l = ready_lane(it, err);
+        if (!l && err && err->code == STK_ERR_CANCELLED) return STK_ERR_CANCELLED;
         *end = !l;
         if (*end) return STK_OK;
         bool over = false;
@@ -324,7 +328,7 @@ static stk_status save_lane(lane *l, stk_state *out, stk_error *err)
     stk_state_put(out, l->owner != NULL);
     if (!l->owner) return STK_OK;
     if (!l->ready)
-        (void)stk_ring_oldest(l->ring); /* done: nobody is using the iterator or the piece */
+        (void)stk_ring_oldest(l->ring, err); /* done: nobody is using the iterator or the piece */
     piece *p = &l->pieces[l->now];
     stk_state_put(out, l->number);
     stk_state_put_parts(out, l->owner->stage->in[0]->ds->schema->n, l->made_of);

@@ -233,7 +233,9 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
         while (!own->ended && stk_ring_has_room(own->ring, room)) STK_TRY(start_call(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        stk_job *job = in_order(it) ? stk_ring_oldest(own->ring) : stk_ring_any(own->ring);
+        stk_job *job =
+            in_order(it) ? stk_ring_oldest(own->ring, err) : stk_ring_any(own->ring, err);
+        if (!job) return STK_ERR_CANCELLED;
         call *k = (call *)job->data;
         stk_status status = job->status;
         bool again = skipped(own, job->number);

@@ -6,6 +6,7 @@
 #include "base/float_env.h"
 #include "base/trace.h"
 #include "data/workers/marks.h"
+#include "data/core/patience.h"
 #include "data/core/run.h"
 #include "data/workers/tune.h"
 
@@ -136,17 +137,19 @@ static void grow(stk_iter *it)
     __atomic_store_n(&it->stage->count.capacity, own->capacity, __ATOMIC_RELAXED);
 }
 
-static item *oldest(stk_iter *it)
+static item *oldest(stk_iter *it, stk_error *err)
 {
     line *own = it->own;
     uint64_t ticks = stk_ticks();
     pthread_mutex_lock(&own->lock);
     if (own->head == own->tail) grow(it);
-    while (own->head == own->tail) pthread_cond_wait(&own->changed, &own->lock);
+    bool go_on = true;
+    while (go_on && own->head == own->tail) go_on = stk_patience_wait(&own->changed, &own->lock);
     item *from = &own->items[own->head % MOST];
     pthread_mutex_unlock(&own->lock);
     __atomic_add_fetch(&it->stage->count.waiting, (int64_t)(stk_ticks() - ticks), __ATOMIC_RELAXED);
-    return from;
+    if (!go_on) (void)stk_patience_over(err);
+    return go_on ? from : NULL;
 }
 
 static void note_size(stk_iter *it, stk_tensor *const *parts)
@@ -166,7 +169,8 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     if (threads && !own->running) STK_TRY(start(it, err));
     item *from = &own->items[0];
     if (threads) {
-        from = oldest(it);
+        from = oldest(it, err);
+        if (!from) return STK_ERR_CANCELLED;
     } else {
         (void)read_one(it, from);
         own->tail++;

@@ -1,6 +1,6 @@
 /* Streams: the public face of a running dataset, and the calls that take any stream. */
+#include "data/core/patience.h"
 #include "data/core/run.h"
-
 #include "data/stream/rewrite.h"
 #include "data/workers/tune.h"
 
@@ -25,7 +25,11 @@ static stk_status next(stk_stream *self, stk_tensor **parts, bool *end)
 {
     running *r = self->private_data;
     r->error.code = STK_OK;
-    return stk_iter_next(r->root, parts, end, &r->error);
+    stk_patience patience;
+    stk_patience_enter(&patience, &r->run->options);
+    stk_status status = stk_iter_next(r->root, parts, end, &r->error);
+    stk_patience_leave(&patience);
+    return status;
 }
 
 static const stk_error *last_error(stk_stream *self)

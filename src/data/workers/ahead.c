@@ -147,7 +147,9 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
         while (stk_ring_has_room(own->ring, room) && left(it) > 0) STK_TRY(start_job(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        stk_job *job = own->any_order ? stk_ring_any(own->ring) : stk_ring_oldest(own->ring);
+        stk_job *job =
+            own->any_order ? stk_ring_any(own->ring, err) : stk_ring_oldest(own->ring, err);
+        if (!job) return STK_ERR_CANCELLED;
         own->job = job;
         own->at = 0;
         if (((piece *)job->data)->count == 0) next_job(it);

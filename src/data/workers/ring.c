@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/float_env.h"
 #include "base/trace.h"
+#include "data/core/patience.h"
 #include "data/workers/tune.h"
 
 #include <fcntl.h>
@@ -65,14 +66,21 @@ void stk_ring_share(stk_ring *ring, stk_bell *bell)
     ring->bell = bell;
 }
 
-/* Sleeps until `over` says so; it is asked under the lock of the bell. */
-static void wait_at(stk_bell *bell, bool (*over)(const void *), const void *what)
+/* Sleeps until `over` says so; it is asked under the lock of the bell. false: interrupted. */
+static bool wait_at(stk_bell *bell, bool (*over)(const void *), const void *what, bool patient)
 {
+    bool go_on = true;
     pthread_mutex_lock(&bell->lock);
     bell->waiting = true;
-    while (!over(what)) pthread_cond_wait(&bell->done, &bell->lock);
+    while (go_on && !over(what)) {
+        if (patient)
+            pthread_cond_wait(&bell->done, &bell->lock);
+        else
+            go_on = stk_patience_wait(&bell->done, &bell->lock);
+    }
     bell->waiting = false;
     pthread_mutex_unlock(&bell->lock);
+    return go_on;
 }
 
 static int32_t state_of(const stk_job *job)
@@ -252,17 +260,19 @@ static void count_waiting(stk_ring *ring, uint64_t start)
                        __ATOMIC_RELAXED);
 }
 
-stk_job *stk_ring_oldest(stk_ring *ring)
+stk_job *stk_ring_oldest(stk_ring *ring, stk_error *err)
 {
     stk_job *job = ring->jobs[ring->head % STK_RING_MOST];
     if (job_done(job)) return job;
     uint64_t start = stk_ticks();
+    bool done = true;
     if (claim(job))
         run_here(job);
     else
-        wait_at(ring->bell, job_done, job);
+        done = wait_at(ring->bell, job_done, job, false);
     count_waiting(ring, start);
-    return job;
+    if (!done) (void)stk_patience_over(err);
+    return done ? job : NULL;
 }
 
 static stk_job *find_done(stk_ring *ring)
@@ -277,7 +287,7 @@ static stk_job *find_done(stk_ring *ring)
 static bool any_done(const void *ring) { return find_done((stk_ring *)(uintptr_t)ring) != NULL; }
 
 /* What nobody has begun is run here, youngest first: the workers begin with the oldest. */
-stk_job *stk_ring_any(stk_ring *ring)
+stk_job *stk_ring_any(stk_ring *ring, stk_error *err)
 {
     stk_job *job = find_done(ring);
     if (job) return job;
@@ -286,12 +296,14 @@ stk_job *stk_ring_any(stk_ring *ring)
         stk_job *here = ring->jobs[i % STK_RING_MOST];
         if (!here->taken && claim(here)) job = here;
     }
+    bool done = true;
     if (job)
         run_here(job);
     else
-        wait_at(ring->bell, any_done, ring);
+        done = wait_at(ring->bell, any_done, ring, false);
     count_waiting(ring, start);
-    return find_done(ring);
+    if (!done) (void)stk_patience_over(err);
+    return done ? find_done(ring) : NULL;
 }
 
 bool stk_ring_is_done(const stk_ring *ring)
@@ -312,7 +324,7 @@ static bool one_done(const void *what)
     return false;
 }
 
-void stk_rings_wait(int64_t n, stk_ring *const *rings)
+stk_status stk_rings_wait(int64_t n, stk_ring *const *rings, stk_error *err)
 {
     several all = {n, rings};
     uint64_t start = stk_ticks();
@@ -321,8 +333,9 @@ void stk_rings_wait(int64_t n, stk_ring *const *rings)
         stk_job *job = ring->head < ring->tail ? ring->jobs[ring->head % STK_RING_MOST] : NULL;
         if (job && claim(job)) run_here(job);
     }
-    wait_at(rings[0]->bell, one_done, &all);
+    bool done = wait_at(rings[0]->bell, one_done, &all, false);
     count_waiting(rings[0], start);
+    return done ? STK_OK : stk_patience_over(err);
 }
 
 void stk_ring_pop(stk_ring *ring, stk_job *job)
@@ -350,7 +363,7 @@ void stk_ring_close(stk_ring *ring)
     for (int64_t i = ring->head; i < ring->tail; i++) {
         stk_job *job = ring->jobs[i % STK_RING_MOST];
         if (!claim(job))
-            wait_at(ring->bell, job_stopped, job); /* claimed: nobody will run it now */
+            (void)wait_at(ring->bell, job_stopped, job, true); /* claimed: nobody will run it now */
     }
     for (int i = 0; i < STK_RING_MOST; i++)
         if (ring->jobs[i] && ring->clean) ring->clean(ring->jobs[i]);

@@ -37,7 +37,7 @@ void stk_bell_release(stk_bell *bell);               /* NULL is fine */
 void stk_ring_share(stk_ring *ring, stk_bell *bell); /* before its first job */
 bool stk_ring_is_done(const stk_ring *ring);         /* its oldest job is */
 /* Until the oldest job of one of these rings is done; all share a bell, and one or more have a job. */
-void stk_rings_wait(int64_t n, stk_ring *const *rings);
+stk_status stk_rings_wait(int64_t n, stk_ring *const *rings, stk_error *err);
 
 /* Jobs so short that the consumer had better do them itself; then one in flight is enough. */
 bool stk_ring_is_cheap(const stk_ring *ring);
@@ -51,8 +51,10 @@ bool stk_ring_has_room(const stk_ring *ring, int64_t most);
 /* The next job, to be filled and started; NULL without memory. */
 stk_job *stk_ring_begin(stk_ring *ring, stk_error *err);
 stk_status stk_ring_start(stk_ring *ring, stk_job *job, stk_error *err);
-stk_job *stk_ring_oldest(stk_ring *ring); /* done; depth must not be 0 */
-stk_job *stk_ring_any(stk_ring *ring);    /* the oldest that is done, waiting for one if none is */
+/* Done; depth must not be 0. These two give NULL when the consumer was interrupted while it waited. */
+stk_job *stk_ring_oldest(stk_ring *ring, stk_error *err);
+stk_job *stk_ring_any(stk_ring *ring,
+                      stk_error *err); /* the oldest that is done, waiting for one if none is */
 void stk_ring_pop(stk_ring *ring, stk_job *job); /* the job's data is free for the next begin */
 /* Visits the jobs from the oldest on; NULL at the end. */
 stk_job *stk_ring_at(stk_ring *ring, int64_t i);
