@@ -1,13 +1,13 @@
 /* stoker profile - the books of some steps, without any probing. */
 #include "watching.h"
 
-/* Stages are read before the lane is closed. */
-static stk_status add_stages(const stk_job *job, void *lane, stk_report *report, stk_error *err)
+/* Stages are read before the variant is closed. */
+static stk_status add_stages(const stk_job *job, void *variant, stk_report *report, stk_error *err)
 {
     enum { STAGES = 32 };
     stk_watch_stage stages[STAGES];
     stk_status status = STK_OK;
-    int32_t n = job->stages(job->context, lane, stages, STAGES);
+    int32_t n = job->stages(job->context, variant, stages, STAGES);
     for (int32_t i = 0; i < n && status == STK_OK; i++)
         status = stk_report_add_stage(report, &stages[i], err);
     return status;
@@ -16,7 +16,7 @@ static stk_status add_stages(const stk_job *job, void *lane, stk_report *report,
 static stk_status record(const stk_job *job, int64_t steps, stk_report **report, stk_error *err)
 {
     stk_watch *watch = NULL;
-    void *lane = NULL;
+    void *variant = NULL;
     stk_watch_settings s = stk_watch_settings_defaults();
     stk_job_settings as_is = stk_job_settings_defaults();
     stk_error second;
@@ -25,12 +25,12 @@ static stk_status record(const stk_job *job, int64_t steps, stk_report **report,
     s.plan_steps = job->plan_steps;
     stk_status status = stk_watch_start(&s, &watch, err);
     if (status != STK_OK) return status;
-    status = job->open(job->context, &as_is, &lane, err);
-    if (status == STK_OK) status = job->run(job->context, lane, steps, err);
+    status = job->open(job->context, &as_is, &variant, err);
+    if (status == STK_OK) status = job->run(job->context, variant, steps, err);
     stk_status stopped = stk_watch_stop(watch, report, status == STK_OK ? err : &second);
     if (status == STK_OK) status = stopped;
-    if (status == STK_OK) status = add_stages(job, lane, *report, err);
-    if (lane) job->close(job->context, lane);
+    if (status == STK_OK) status = add_stages(job, variant, *report, err);
+    if (variant) job->close(job->context, variant);
     return status;
 }
 

@@ -43,12 +43,12 @@ stk_status cli_check_reports(const cli_args *args, const char *const *more, stk_
 
 /* ---- Ctrl-C between two turns -------------------------------------------------------------------------------- */
 
-static stk_status (*run_inside)(void *context, void *lane, int64_t steps, stk_error *err);
+static stk_status (*run_inside)(void *context, void *variant, int64_t steps, stk_error *err);
 
-static stk_status run_unless_asked(void *context, void *lane, int64_t steps, stk_error *err)
+static stk_status run_unless_asked(void *context, void *variant, int64_t steps, stk_error *err)
 {
     stk_status status =
-        cli_interrupted() ? STK_ERR_CANCELLED : run_inside(context, lane, steps, err);
+        cli_interrupted() ? STK_ERR_CANCELLED : run_inside(context, variant, steps, err);
     if (status != STK_ERR_CANCELLED) return status;
     return cli_error(err, STK_ERR_CANCELLED, "interrupted while measuring; nothing was written");
 }

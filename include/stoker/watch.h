@@ -171,7 +171,7 @@ typedef struct stk_job_knob {
     int64_t most;    /* largest sensible value; 0 = no limit known */
 } stk_job_knob;
 
-/* A lane is the job running with some settings. Several lanes are open at a time and take turns; each keeps its own
+/* A variant is the job running with some settings. Several variants are open at a time and take turns; each keeps its own
  * position in the data. They may share weights: the doctor saves before and restores afterwards. */
 typedef struct stk_job {
     void *context;
@@ -179,22 +179,22 @@ typedef struct stk_job {
     int64_t batch;      /* examples per step as it is */
     int64_t plan_steps; /* steps of the whole run that is asked about; 0 = not known */
     stk_job_knob knob[STK_KNOB_COUNT];
-    stk_status (*open)(void *context, const stk_job_settings *settings, void **lane,
+    stk_status (*open)(void *context, const stk_job_settings *settings, void **variant,
                        stk_error *err);
     /* Runs so many steps; with FREE_MODEL: takes so many batches. */
-    stk_status (*run)(void *context, void *lane, int64_t steps, stk_error *err);
-    void (*close)(void *context, void *lane);
+    stk_status (*run)(void *context, void *variant, int64_t steps, stk_error *err);
+    void (*close)(void *context, void *variant);
     stk_status (*save)(void *context, stk_error *err); /* (optional) weights, random state, step */
     stk_status (*restore)(void *context, stk_error *err); /* (optional) puts them back, every bit */
-    /* (optional) stages of the lane's pipeline since it was opened; returns how many. */
-    int32_t (*stages)(void *context, void *lane, stk_watch_stage *out, int32_t most);
-    /* (optional) what those should know who read times of this lane ("measured with 9 of 900 elements"); "": nothing. */
-    void (*remark)(void *context, void *lane, char *text, size_t size);
+    /* (optional) stages of the variant's pipeline since it was opened; returns how many. */
+    int32_t (*stages)(void *context, void *variant, stk_watch_stage *out, int32_t most);
+    /* (optional) what those should know who read times of this variant ("measured with 9 of 900 elements"); "": nothing. */
+    void (*remark)(void *context, void *variant, char *text, size_t size);
 } stk_job;
 
 typedef struct stk_doctor_options {
     double seconds;           /* about this long; 12 */
-    double slice_ms;          /* one turn of one lane; 25 */
+    double slice_ms;          /* one turn of one variant; 25 */
     int32_t rounds;           /* turns per comparison; 7, at least 6 */
     bool no_math;             /* leave out batch sizes and precision */
     const char *const *cards; /* what-if cards for the comparison of devices; NULL = a few */

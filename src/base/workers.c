@@ -15,7 +15,7 @@
 enum { MAX_THREADS = 1024 };
 
 typedef struct task {
-    stk_task run; /* NULL = the thread that takes it leaves */
+    stk_work_fn run; /* NULL = the thread that takes it leaves */
     void *context;
 } task;
 
@@ -89,7 +89,7 @@ static void drain_here(stk_workers *w)
     while (stk_queue_try_pop(w->queue, &t) == STK_QUEUE_DONE) run_here(w, &t);
 }
 
-void stk_workers_submit(stk_workers *w, stk_task run, void *context)
+void stk_workers_submit(stk_workers *w, stk_work_fn run, void *context)
 {
     task t = {run, context};
     begin_task(w);
@@ -104,7 +104,7 @@ void stk_workers_submit(stk_workers *w, stk_task run, void *context)
     }
 }
 
-bool stk_workers_try_submit(stk_workers *w, stk_task run, void *context)
+bool stk_workers_try_submit(stk_workers *w, stk_work_fn run, void *context)
 {
     task t = {run, context};
     begin_task(w);

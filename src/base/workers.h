@@ -9,7 +9,7 @@
 #include "base/queue.h"
 
 typedef struct stk_workers stk_workers;
-typedef void (*stk_task)(void *context);
+typedef void (*stk_work_fn)(void *context);
 
 STK_MUST_USE stk_status stk_workers_new(int32_t threads, int64_t queue_capacity, stk_workers **out,
                                         stk_error *err);
@@ -18,8 +18,9 @@ void stk_workers_release(stk_workers *workers);
 
 /* Waits while the queue is full. From inside a task of the same workers a full queue is not waited
  * for (all workers might do so): the task runs at once on that worker. */
-void stk_workers_submit(stk_workers *workers, stk_task task, void *context);
-bool stk_workers_try_submit(stk_workers *workers, stk_task task, void *context); /* false: full */
+void stk_workers_submit(stk_workers *workers, stk_work_fn task, void *context);
+bool stk_workers_try_submit(stk_workers *workers, stk_work_fn task,
+                            void *context);  /* false: full */
 void stk_workers_wait(stk_workers *workers); /* until all that was submitted is done */
 
 /* Changes the number of threads (0 = twin) while tasks are running; one caller at a time, not from

@@ -59,16 +59,16 @@ typedef struct stk_chain_op {
     int16_t pad;
 } stk_chain_op;
 
-/* How an input is walked while the output is walked in flat row-major order. */
-typedef enum stk_walk {
-    STK_WALK_DENSE,   /* element i */
-    STK_WALK_SCALAR,  /* one element */
-    STK_WALK_STRIDED, /* by stride[] over the chain's dims */
-    STK_WALK_ROW,     /* element i % dim[rank-1]: a bias */
-} stk_walk;
+/* How an input is read while the output is written in flat row-major order. */
+typedef enum stk_access {
+    STK_ACCESS_DENSE,   /* element i */
+    STK_ACCESS_SCALAR,  /* one element */
+    STK_ACCESS_STRIDED, /* by stride[] over the chain's dims */
+    STK_ACCESS_ROW,     /* element i % dim[rank-1]: a bias */
+} stk_access;
 
 typedef struct stk_chain_input {
-    int32_t dtype, walk;
+    int32_t dtype, access;        /* stk_access */
     int64_t stride[STK_MAX_RANK]; /* STRIDED only, in elements */
 } stk_chain_input;
 
@@ -135,15 +135,15 @@ typedef struct stk_iota_params {
 } stk_iota_params;
 
 /* ---- reduce: [outer, n, inner] -> [outer, inner] ------------------------------------------------ */
-typedef enum stk_reduction {
+typedef enum stk_reduce_kind {
 #define STK_REDUCTION(NAME, name, doc) STK_REDUCE_##NAME,
 #include "device/reductions.def"
-    STK_REDUCTION_COUNT
-} stk_reduction;
+    STK_REDUCE_COUNT
+} stk_reduce_kind;
 
 typedef struct stk_reduce_params {
     int64_t outer, n, inner;
-    int32_t kind, dtype; /* stk_reduction; element type of the input */
+    int32_t kind, dtype; /* stk_reduce_kind; element type of the input */
 } stk_reduce_params;
 
 #endif

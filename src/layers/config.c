@@ -30,7 +30,8 @@ static const char *say(const stk_json *v, char *text, size_t size)
     return text;
 }
 
-static stk_status refuse(stk_reader *r, const stk_field *f, const stk_json *v, const char *wanted)
+static stk_status refuse(stk_reader *r, const stk_config_field *f, const stk_json *v,
+                         const char *wanted)
 {
     char got[64];
     return stk_fail(r->err, STK_ERR_FORMAT, "%s: option '%s' is %s; it takes %s", r->where, f->name,
@@ -53,7 +54,7 @@ static bool whole(const stk_json *v, int64_t *out)
     return true;
 }
 
-static stk_status check_size(stk_reader *r, const stk_field *f, const stk_json *v, int64_t n)
+static stk_status check_size(stk_reader *r, const stk_config_field *f, const stk_json *v, int64_t n)
 {
     char wanted[80];
     if (f->low && n < f->low) {
@@ -65,7 +66,7 @@ static stk_status check_size(stk_reader *r, const stk_field *f, const stk_json *
     return STK_OK;
 }
 
-static stk_status read_int(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_int(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     int64_t n = STK_NONE;
     const stk_json *seed = stk_json_get(stk_json_get(v, "config"), "seed");
@@ -78,7 +79,7 @@ static stk_status read_int(stk_reader *r, const stk_field *f, const stk_json *v,
     return STK_OK;
 }
 
-static stk_status read_real(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_real(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     /* Numbers of numpy scalars are written as {"class_name": "__numpy__", "config": {"value": 0.1}}. */
     const stk_json *wrapped = stk_json_get(stk_json_get(v, "config"), "value");
@@ -92,7 +93,7 @@ static stk_status read_real(stk_reader *r, const stk_field *f, const stk_json *v
     return STK_OK;
 }
 
-static stk_status read_bool(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_bool(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     if (v->kind == STK_JSON_BOOL)
         *(bool *)at = v->truth;
@@ -105,7 +106,7 @@ static stk_status read_bool(stk_reader *r, const stk_field *f, const stk_json *v
     return STK_OK;
 }
 
-static stk_status read_ints(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_ints(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     stk_ints list = {.n = -1};
     int64_t n;
@@ -138,7 +139,7 @@ static stk_status read_ints(stk_reader *r, const stk_field *f, const stk_json *v
 }
 
 /* 1 -> 1 1 1 1; (1, 2) -> 1 1 2 2; ((0, 1), (2, 3)) -> 0 1 2 3. One axis: (1, 2) are both its ends. */
-static stk_status read_pairs(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_pairs(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     stk_ints list = {.n = 2 * f->count};
     const char *wanted = "a whole number, one per axis, or a pair per axis";
@@ -185,7 +186,7 @@ static double *put_numbers(const stk_json *v, double *at)
     return at;
 }
 
-static stk_status read_reals(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_reals(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     const stk_json *wrapped = stk_json_get(stk_json_get(v, "config"), "value");
     if (v->kind == STK_JSON_OBJECT && wrapped) v = wrapped;
@@ -206,7 +207,7 @@ static stk_status read_reals(stk_reader *r, const stk_field *f, const stk_json *
 
 /* ---- words ---------------------------------------------------------------------------------------------------------- */
 
-static stk_status read_text(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_text(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     char *copy = NULL;
     if (v->kind == STK_JSON_STRING) {
@@ -219,7 +220,7 @@ static stk_status read_text(stk_reader *r, const stk_field *f, const stk_json *v
     return STK_OK;
 }
 
-static stk_status read_choice(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_choice(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     int32_t place = 0;
     for (const char *word = f->choices; v->kind == STK_JSON_STRING && word; place++) {
@@ -238,7 +239,7 @@ static stk_status read_choice(stk_reader *r, const stk_field *f, const stk_json 
 
 /* ---- objects ---------------------------------------------------------------------------------------------------------- */
 
-static stk_status read_object(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_object(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     stk_family family = f->kind == STK_FIELD_INITIALIZER   ? STK_INITIALIZERS
                         : f->kind == STK_FIELD_REGULARIZER ? STK_REGULARIZERS
@@ -272,7 +273,7 @@ static stk_status read_object(stk_reader *r, const stk_field *f, const stk_json 
     return STK_OK;
 }
 
-static stk_status read_layer(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_layer(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     enum { DEEPEST = 16 };
     *(stk_layer_state **)at = NULL;
@@ -286,7 +287,8 @@ static stk_status read_layer(stk_reader *r, const stk_field *f, const stk_json *
     return stk_layer_read(&inner, v, at);
 }
 
-static stk_status read_activation(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_activation(stk_reader *r, const stk_config_field *f, const stk_json *v,
+                                  void *at)
 {
     stk_activation a = {.def = stk_activation_find("linear")};
     const char *name = v->kind == STK_JSON_STRING ? v->text : NULL;
@@ -312,20 +314,21 @@ static stk_status read_activation(stk_reader *r, const stk_field *f, const stk_j
     return STK_OK;
 }
 
-static stk_status read_json(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_json(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     (void)r, (void)f;
     *(const stk_json **)at = v->kind == STK_JSON_NULL ? NULL : v;
     return STK_OK;
 }
 
-static stk_status read_null(stk_reader *r, const stk_field *f, const stk_json *v, void *at)
+static stk_status read_null(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
 {
     (void)at;
     return v->kind == STK_JSON_NULL ? STK_OK : refuse(r, f, v, "only None here");
 }
 
-typedef stk_status (*field_reader)(stk_reader *, const stk_field *, const stk_json *, void *);
+typedef stk_status (*field_reader)(stk_reader *, const stk_config_field *, const stk_json *,
+                                   void *);
 static const field_reader readers[] = {
     [STK_FIELD_INT] = read_int,
     [STK_FIELD_REAL] = read_real,
@@ -364,7 +367,7 @@ static stk_json literal(const char *text)
     return v;
 }
 
-static const stk_json *member(const stk_json *object, const stk_field *f, int32_t place)
+static const stk_json *member(const stk_json *object, const stk_config_field *f, int32_t place)
 {
     char number[16];
     const stk_json *v = stk_json_get(object, f->name);
@@ -412,7 +415,7 @@ stk_status stk_config_read(stk_reader *r, const stk_fields *fields, const stk_js
 {
     STK_TRY(check_members(r, fields, object, others));
     for (int32_t i = 0; i < fields->count; i++) {
-        const stk_field *f = &fields->rows[i];
+        const stk_config_field *f = &fields->rows[i];
         const stk_json *given = member(object, f, i);
         stk_json otherwise = literal(f->fallback ? f->fallback : "None");
         if (!given && !f->fallback)

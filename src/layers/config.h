@@ -5,7 +5,7 @@
  * JSON first. So a new option is one line.
  *
  *     typedef struct dense { int64_t units; bool use_bias; stk_activation activation; ... } dense;
- *     static const stk_field dense_fields[] = {
+ *     static const stk_config_field dense_fields[] = {
  *         STK_FIELD(dense, units, INT, NULL, .low = 1),
  *         STK_FIELD(dense, activation, ACTIVATION, "linear"),
  *         STK_FIELD(dense, use_bias, BOOL, "True"), ... };                                    */
@@ -56,7 +56,7 @@ typedef struct stk_activation {
     struct stk_layer_state *layer;        /* a layer as activation: LeakyReLU(0.1) */
 } stk_activation;
 
-typedef struct stk_field {
+typedef struct stk_config_field {
     const char *name;
     stk_field_kind kind;
     size_t offset;
@@ -69,14 +69,14 @@ typedef struct stk_field {
     bool input_only; /* read, never written */
     bool optional;   /* written only when it is not None */
     bool sizes;      /* INTS: a shape, whose negative numbers are written as null */
-} stk_field;
+} stk_config_field;
 #define STK_FIELD(type, member, kind_, fallback_, ...)                                             \
     {                                                                                              \
         .name = #member, .kind = STK_FIELD_##kind_, .offset = offsetof(type, member),              \
         .fallback = (fallback_), __VA_ARGS__                                                       \
     }
 typedef struct stk_fields {
-    const stk_field *rows;
+    const stk_config_field *rows;
     int32_t count;
     size_t size; /* of the struct */
 } stk_fields;

@@ -54,7 +54,7 @@ static void put_choice(stk_json_writer *w, const char *choices, int32_t place)
     if (word) stk_json_put_bytes(w, word, end ? (size_t)(end - word) : strlen(word));
 }
 
-static void put_ints(stk_json_writer *w, const stk_field *f, const stk_ints *list)
+static void put_ints(stk_json_writer *w, const stk_config_field *f, const stk_ints *list)
 {
     if (list->n < 0) {
         stk_json_put_null(w);
@@ -71,7 +71,7 @@ static void put_ints(stk_json_writer *w, const stk_field *f, const stk_ints *lis
     }
 }
 
-static void put_pairs(stk_json_writer *w, const stk_field *f, const stk_ints *list)
+static void put_pairs(stk_json_writer *w, const stk_config_field *f, const stk_ints *list)
 {
     stk_json_begin_array(w);
     for (int32_t i = 0; i < f->count; i++) {
@@ -116,7 +116,7 @@ static void put_activation(stk_json_writer *w, const stk_activation *a)
         stk_json_put_text(w, a->def->name);
 }
 
-static void put_field(stk_json_writer *w, const stk_field *f, const void *at)
+static void put_field(stk_json_writer *w, const stk_config_field *f, const void *at)
 {
     switch (f->kind) {
     case STK_FIELD_INT:
@@ -160,7 +160,7 @@ static void put_field(stk_json_writer *w, const stk_field *f, const void *at)
 void stk_config_write(stk_json_writer *w, const stk_fields *fields, const void *config)
 {
     for (int32_t i = 0; i < fields->count; i++) {
-        const stk_field *f = &fields->rows[i];
+        const stk_config_field *f = &fields->rows[i];
         const void *at = (const char *)config + f->offset;
         if (f->input_only || (f->optional && !*(const void *const *)at)) continue;
         stk_json_name(w, f->name);

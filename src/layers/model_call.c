@@ -150,7 +150,7 @@ const stk_object *stk_c_initializer(stk_layer_call *c, const char *text)
     typedef struct wish {
         const stk_object *initializer;
     } wish;
-    static const stk_field rows[] = {STK_FIELD(wish, initializer, INITIALIZER, "None")};
+    static const stk_config_field rows[] = {STK_FIELD(wish, initializer, INITIALIZER, "None")};
     static const stk_fields fields = STK_FIELDS(wish, rows);
     stk_model *m = c->frame->declare;
     stk_json_document *document = NULL;

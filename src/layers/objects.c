@@ -15,14 +15,15 @@
 #define SET(member, kind_, ...)  FIXED(stk_initializer, member, kind_, __VA_ARGS__)
 #define SEED                     INIT(seed, INT, "None", .wide = true)
 
-static const stk_field constant[] = {INIT(value, REAL, "0")};
-static const stk_field zeros[] = {SET(value, REAL, "0")};
-static const stk_field ones[] = {SET(value, REAL, "1")};
-static const stk_field identity[] = {INIT(gain, REAL, "1")};
-static const stk_field orthogonal[] = {INIT(gain, REAL, "1"), SEED};
-static const stk_field normal[] = {INIT(mean, REAL, "0"), INIT(stddev, REAL, "0.05"), SEED};
-static const stk_field uniform[] = {INIT(minval, REAL, "-0.05"), INIT(maxval, REAL, "0.05"), SEED};
-static const stk_field scaling[] = {
+static const stk_config_field constant[] = {INIT(value, REAL, "0")};
+static const stk_config_field zeros[] = {SET(value, REAL, "0")};
+static const stk_config_field ones[] = {SET(value, REAL, "1")};
+static const stk_config_field identity[] = {INIT(gain, REAL, "1")};
+static const stk_config_field orthogonal[] = {INIT(gain, REAL, "1"), SEED};
+static const stk_config_field normal[] = {INIT(mean, REAL, "0"), INIT(stddev, REAL, "0.05"), SEED};
+static const stk_config_field uniform[] = {INIT(minval, REAL, "-0.05"), INIT(maxval, REAL, "0.05"),
+                                           SEED};
+static const stk_config_field scaling[] = {
     INIT(scale, REAL, "1"),
     INIT(mode, CHOICE, "fan_in", MODES),
     INIT(distribution, CHOICE, "truncated_normal",
@@ -32,12 +33,13 @@ static const stk_field scaling[] = {
     INIT(output_axes, INTS, "None"),
 };
 #define SCALED(name, scale_, mode_, distribution_)                                                 \
-    static const stk_field name[] = {SEED,                                                         \
-                                     INIT(input_axes, INTS, "None"),                               \
-                                     INIT(output_axes, INTS, "None"),                              \
-                                     SET(scale, REAL, scale_),                                     \
-                                     SET(mode, CHOICE, mode_, MODES),                              \
-                                     SET(distribution, CHOICE, distribution_, DISTRIBUTIONS)};
+    static const stk_config_field name[] = {                                                       \
+        SEED,                                                                                      \
+        INIT(input_axes, INTS, "None"),                                                            \
+        INIT(output_axes, INTS, "None"),                                                           \
+        SET(scale, REAL, scale_),                                                                  \
+        SET(mode, CHOICE, mode_, MODES),                                                           \
+        SET(distribution, CHOICE, distribution_, DISTRIBUTIONS)};
 SCALED(glorot_uniform, "1", "fan_avg", "uniform")
 SCALED(glorot_normal, "1", "fan_avg", "truncated_normal")
 SCALED(lecun_uniform, "1", "fan_in", "uniform")
@@ -47,19 +49,19 @@ SCALED(he_normal, "2", "fan_in", "truncated_normal")
 
 #define REG(member, fallback_, ...) STK_FIELD(stk_regularizer, member, REAL, fallback_, __VA_ARGS__)
 #define NOREG(member)               FIXED(stk_regularizer, member, REAL, "0")
-static const stk_field l1[] = {REG(l1, "0.01"), NOREG(l2)};
-static const stk_field l2[] = {REG(l2, "0.01"), NOREG(l1)};
-static const stk_field l1l2[] = {REG(l1, "0"), REG(l2, "0")};
-static const stk_field orthogonal_reg[] = {
+static const stk_config_field l1[] = {REG(l1, "0.01"), NOREG(l2)};
+static const stk_config_field l2[] = {REG(l2, "0.01"), NOREG(l1)};
+static const stk_config_field l1l2[] = {REG(l1, "0"), REG(l2, "0")};
+static const stk_config_field orthogonal_reg[] = {
     REG(factor, "0.01"),
     STK_FIELD(stk_regularizer, mode, CHOICE, "rows", .choices = "rows|columns"),
 };
 
 #define CON(member, kind_, ...) STK_FIELD(stk_constraint, member, kind_, __VA_ARGS__)
-static const stk_field max_norm[] = {CON(max_value, REAL, "2"), CON(axis, INTS, "0")};
-static const stk_field unit_norm[] = {CON(axis, INTS, "0")};
-static const stk_field min_max[] = {CON(min_value, REAL, "0"), CON(max_value, REAL, "1"),
-                                    CON(rate, REAL, "1"), CON(axis, INTS, "0")};
+static const stk_config_field max_norm[] = {CON(max_value, REAL, "2"), CON(axis, INTS, "0")};
+static const stk_config_field unit_norm[] = {CON(axis, INTS, "0")};
+static const stk_config_field min_max[] = {CON(min_value, REAL, "0"), CON(max_value, REAL, "1"),
+                                           CON(rate, REAL, "1"), CON(axis, INTS, "0")};
 
 #define ROW(class_, alias_, family_, kind_, type, rows)                                            \
     {                                                                                              \

@@ -23,7 +23,7 @@ typedef struct pass {
 bool stk_optimizer_variable(const stk_optimizer_options *o, const char *weight, const char *slot,
                             char name[STK_SLOT_NAME], stk_error *err)
 {
-    const char *own = o->name[0] ? o->name : stk_rules[o->kind].name;
+    const char *own = o->name[0] ? o->name : stk_update_rules[o->kind].name;
     int n = snprintf(name, STK_SLOT_NAME, "%s/%s%s%s", own, weight ? weight : "", weight ? "/" : "",
                      slot);
     if (n > 0 && n < STK_SLOT_NAME) return true;
@@ -55,19 +55,19 @@ static stk_val pick(stk_graph *g, stk_val condition, stk_val a, stk_val b)
 
 /* ---- what rules ask ------------------------------------------------------------------------------------------------ */
 
-stk_slot stk_rule_slot(stk_rule *r, const char *name)
+stk_slot stk_weight_update_slot(stk_weight_update *r, const char *name)
 {
     stk_val v = variable(r->g, r->o, r->weight, name, stk_g_dtype(r->g, r->variable), r->variable);
     return (stk_slot){v, stk_g_cast(r->g, v, r->compute)};
 }
 
-stk_slot stk_rule_scalar(stk_rule *r, const char *name)
+stk_slot stk_weight_update_scalar(stk_weight_update *r, const char *name)
 {
     stk_val v = variable(r->g, r->o, NULL, name, STK_F32, 0);
     return (stk_slot){v, v};
 }
 
-stk_val stk_rule_keep(stk_rule *r, stk_slot slot, stk_val value)
+stk_val stk_weight_update_keep(stk_weight_update *r, stk_slot slot, stk_val value)
 {
     stk_val kept = stk_g_cast(r->g, value, stk_g_dtype(r->g, slot.variable));
     stk_g_assign(r->g, slot.variable, pick(r->g, r->go, kept, slot.variable));
@@ -167,7 +167,7 @@ static stk_val clipped(const pass *p, stk_val d)
 /* ---- one weight ---------------------------------------------------------------------------------------------------------- */
 
 /* The moving average follows the new weight; now and then the weight becomes its average. The first call only copies. */
-static stk_val averaged(const pass *p, const stk_rule *r, stk_val w)
+static stk_val averaged(const pass *p, const stk_weight_update *r, stk_val w)
 {
     stk_graph *g = p->g;
     stk_val slot =
@@ -187,26 +187,26 @@ static stk_val averaged(const pass *p, const stk_rule *r, stk_val w)
     return stk_g_select(g, stk_g_eq(g, turn, zero), average, w);
 }
 
-static stk_rule rule_of(const pass *p, stk_val like, int32_t i)
+static stk_weight_update rule_of(const pass *p, stk_val like, int32_t i)
 {
     stk_graph *g = p->g;
     stk_dtype compute = compute_dtype(g, like);
     stk_val t = stk_g_add(g, p->count, stk_g_scalar(g, STK_I64, 1));
-    return (stk_rule){.g = g,
-                      .o = p->o,
-                      .weight = p->update->names[i],
-                      .compute = compute,
-                      .variable = like,
-                      .rate = stk_g_cast(g, p->rate, compute),
-                      .t = stk_g_cast(g, t, compute),
-                      .go = both(g, p->finite, p->due)};
+    return (stk_weight_update){.g = g,
+                               .o = p->o,
+                               .weight = p->update->names[i],
+                               .compute = compute,
+                               .variable = like,
+                               .rate = stk_g_cast(g, p->rate, compute),
+                               .t = stk_g_cast(g, t, compute),
+                               .go = both(g, p->finite, p->due)};
 }
 
 static void update_one(const pass *p, int32_t i, stk_val gradient, stk_val shared)
 {
     stk_graph *g = p->g;
     stk_val v = p->update->variables[i];
-    stk_rule r = rule_of(p, v, i);
+    stk_weight_update r = rule_of(p, v, i);
     r.shared = shared;
     r.w = stk_g_cast(g, v, r.compute);
     r.gradient = clipped(p, gradient);
@@ -215,7 +215,7 @@ static void update_one(const pass *p, int32_t i, stk_val gradient, stk_val share
         stk_val share = stk_g_mul(g, r.rate, number_like(p, r.w, p->o->weight_decay));
         r.w = stk_g_sub(g, r.w, stk_g_mul(g, r.w, share));
     }
-    stk_val w = stk_rules[p->o->kind].update(&r);
+    stk_val w = stk_update_rules[p->o->kind].update(&r);
     if (p->due) w = stk_g_select(g, p->due, w, old);
     if (p->o->use_ema) w = averaged(p, &r, w);
     w = stk_g_cast(g, w, stk_g_dtype(g, v));
@@ -317,9 +317,9 @@ void stk_optimizer_apply(const stk_optimizer *o, stk_graph *g, const stk_update 
     for (int32_t i = 0; i < update->n; i++)
         if (update->gradients[i]) gradients[i] = gradient_of(&p, i);
     if (p.o->global_clipnorm > 0) p.clip = global_clip(&p, gradients);
-    if (stk_rules[p.o->kind].prepare) {
-        stk_rule r = rule_of(&p, p.rate, 0);
-        shared = stk_rules[p.o->kind].prepare(&r);
+    if (stk_update_rules[p.o->kind].prepare) {
+        stk_weight_update r = rule_of(&p, p.rate, 0);
+        shared = stk_update_rules[p.o->kind].prepare(&r);
     }
     for (int32_t i = 0; i < update->n; i++)
         if (gradients[i]) update_one(&p, i, gradients[i], shared);

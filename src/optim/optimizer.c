@@ -46,7 +46,7 @@ typedef struct reader {
 static void reader_init(reader *r, stk_optimizer_kind kind, bool text)
 {
     size_t used = 0;
-    for (const char *at = stk_rules[kind].defaults; *at;) {
+    for (const char *at = stk_update_rules[kind].defaults; *at;) {
         size_t name = strcspn(at, "="), all = strcspn(at, ",");
         bool twice = !strncmp(at, "weight_decay", name);
         if (!twice) {
@@ -57,7 +57,7 @@ static void reader_init(reader *r, stk_optimizer_kind kind, bool text)
         at += all + (at[all] == ',');
     }
     snprintf(r->takes + used, sizeof r->takes - used, "%s%s", common, text ? scaling : "");
-    snprintf(r->what, sizeof r->what, "optimizer %s", stk_rules[kind].name);
+    snprintf(r->what, sizeof r->what, "optimizer %s", stk_update_rules[kind].name);
     r->options = (stk_options){rows, (int32_t)(sizeof rows / sizeof *rows), r->takes, r->what};
 }
 
@@ -72,13 +72,14 @@ stk_optimizer_options stk_optimizer_defaults(stk_optimizer_kind kind)
     if (kind < 0 || kind >= STK_OPTIMIZER_COUNT) return o;
     reader r;
     reader_init(&r, kind, true);
-    (void)!stk_options_text(&r.options, stk_rules[kind].defaults, &o, NULL); /* tested for each */
+    (void)!stk_options_text(&r.options, stk_update_rules[kind].defaults, &o,
+                            NULL); /* tested for each */
     return o;
 }
 
 const char *stk_optimizer_name(stk_optimizer_kind kind)
 {
-    return kind >= 0 && kind < STK_OPTIMIZER_COUNT ? stk_rules[kind].name : "?";
+    return kind >= 0 && kind < STK_OPTIMIZER_COUNT ? stk_update_rules[kind].name : "?";
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -88,7 +89,7 @@ static stk_status check(const stk_optimizer_options *o, stk_error *err)
     if (o->kind < 0 || o->kind >= STK_OPTIMIZER_COUNT)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_optimizer_new: kind %d is unknown, 0 to %d fit",
                         (int)o->kind, STK_OPTIMIZER_COUNT - 1);
-    const char *name = stk_rules[o->kind].name;
+    const char *name = stk_update_rules[o->kind].name;
     reader r;
     reader_init(&r, o->kind, true);
     STK_TRY(stk_options_check(&r.options, o, err));
@@ -147,7 +148,9 @@ const stk_optimizer_options *stk_optimizer_get_options(const stk_optimizer *o)
 
 static const char *name_of(int32_t i, int32_t which)
 {
-    return which == 0 ? stk_rules[i].name : which == 1 ? stk_rules[i].keras_class : NULL;
+    return which == 0   ? stk_update_rules[i].name
+           : which == 1 ? stk_update_rules[i].keras_class
+                        : NULL;
 }
 
 static stk_status find_kind(const char *text, size_t size, stk_optimizer_options *o, stk_error *err)
@@ -164,7 +167,7 @@ static stk_status set_name(stk_optimizer_options *o, const char *name, size_t si
     if (size >= sizeof o->name || memchr(name, '/', size))
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "optimizer %s: name '%.*s' must be shorter than %zu letters, without '/'",
-                        stk_rules[o->kind].name, (int)(size < 80 ? size : 80), name,
+                        stk_update_rules[o->kind].name, (int)(size < 80 ? size : 80), name,
                         sizeof o->name);
     memcpy(o->name, name, size);
     o->name[size] = 0;
@@ -294,9 +297,9 @@ stk_status stk_optimizer_to_json(const stk_optimizer *optimizer, char **out, stk
         stk_json_put_int(&w, o->dynamic_growth_steps);
         stk_json_name(&w, "inner_optimizer");
     }
-    begin_class(&w, stk_rules[o->kind].keras_class);
+    begin_class(&w, stk_update_rules[o->kind].keras_class);
     stk_json_name(&w, "name");
-    stk_json_put_text(&w, o->name[0] ? o->name : stk_rules[o->kind].name);
+    stk_json_put_text(&w, o->name[0] ? o->name : stk_update_rules[o->kind].name);
     if (o->schedule.kind != STK_SCHEDULE_CONSTANT) {
         stk_json_name(&w, "learning_rate");
         stk_schedule_write(&o->schedule, o->learning_rate, &w);

@@ -20,7 +20,7 @@ typedef struct stk_slot {
 } stk_slot;
 
 /* The update of one weight. Rules compute in float32 (float64 for float64 weights) whatever the weight is stored as. */
-typedef struct stk_rule {
+typedef struct stk_weight_update {
     stk_graph *g;
     const stk_optimizer_options *o;
     const char *weight; /* its name */
@@ -30,23 +30,23 @@ typedef struct stk_rule {
     stk_val rate, t;     /* t: number of this update from 1; scalars of type `compute` */
     stk_val shared;      /* what `prepare` made; float32 scalar */
     stk_val go;          /* bool scalar: keep what is computed; 0 = always */
-} stk_rule;
+} stk_weight_update;
 
-stk_slot stk_rule_slot(stk_rule *r, const char *name);
+stk_slot stk_weight_update_slot(stk_weight_update *r, const char *name);
 /* The slot's new value, unless the update is left out. Returns the value. */
-stk_val stk_rule_keep(stk_rule *r, stk_slot slot, stk_val value);
+stk_val stk_weight_update_keep(stk_weight_update *r, stk_slot slot, stk_val value);
 /* A float32 scalar of the optimizer. */
-stk_slot stk_rule_scalar(stk_rule *r, const char *name);
+stk_slot stk_weight_update_scalar(stk_weight_update *r, const char *name);
 
-typedef struct stk_rule_def {
+typedef struct stk_update_rule {
     const char *name, *keras_class, *defaults;
-    stk_val (*update)(stk_rule *r);  /* the new weight */
-    stk_val (*prepare)(stk_rule *r); /* optional: once for all weights, before them */
+    stk_val (*update)(stk_weight_update *r);  /* the new weight */
+    stk_val (*prepare)(stk_weight_update *r); /* optional: once for all weights, before them */
     /* Start values that are not 0: a slot, or a scalar. */
     const char *slot, *scalar;
     double scalar_start;
-} stk_rule_def;
-extern const stk_rule_def stk_rules[STK_OPTIMIZER_COUNT];
+} stk_update_rule;
+extern const stk_update_rule stk_update_rules[STK_OPTIMIZER_COUNT];
 
 /* "adam/dense/kernel/momentum"; weight NULL: "adam/iteration". False, with a mistake in err, when it is too long. */
 bool stk_optimizer_variable(const stk_optimizer_options *o, const char *weight, const char *slot,

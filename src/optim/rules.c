@@ -11,22 +11,22 @@
 #define SQRT(a)    stk_g_sqrt(r->g, a)
 #define SQUARE(a)  stk_g_square(r->g, a)
 #define NUMBER(x)  stk_g_scalar(r->g, r->compute, x)
-#define KEEP(s, x) stk_rule_keep(r, s, x)
-#define SLOT(name) stk_rule_slot(r, name)
+#define KEEP(s, x) stk_weight_update_keep(r, s, x)
+#define SLOT(name) stk_weight_update_slot(r, name)
 
 /* a + (b - a) * (1 - rate) */
-static stk_val average(stk_rule *r, stk_slot slot, stk_val x, double rate)
+static stk_val average(stk_weight_update *r, stk_slot slot, stk_val x, double rate)
 {
     return KEEP(slot, ADD(slot.value, MUL(SUB(x, slot.value), NUMBER(1 - rate))));
 }
 /* 1 - rate^t: what is missing in an average that began at 0 */
-static stk_val correction(stk_rule *r, double rate)
+static stk_val correction(stk_weight_update *r, double rate)
 {
     return SUB(NUMBER(1), POW(NUMBER(rate), r->t));
 }
 
 /* ---- SGD: w - lr g; momentum m = mu m - lr g ------------------------------------------------------------------ */
-static stk_val sgd(stk_rule *r)
+static stk_val sgd(stk_weight_update *r)
 {
     stk_val step = MUL(r->gradient, r->rate);
     if (r->o->momentum == 0) return SUB(r->w, step);
@@ -37,7 +37,7 @@ static stk_val sgd(stk_rule *r)
 }
 
 /* ---- Adam, AdamW: w - lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps) ------------------------------------------ */
-static stk_val adam(stk_rule *r)
+static stk_val adam(stk_weight_update *r)
 {
     stk_val m = average(r, SLOT("momentum"), r->gradient, r->o->beta_1);
     stk_val v = average(r, SLOT("velocity"), SQUARE(r->gradient), r->o->beta_2);
@@ -51,7 +51,7 @@ static stk_val adam(stk_rule *r)
 }
 
 /* ---- Adamax: u = max(b2 u, |g|); w - lr / (1 - b1^t) m / (u + eps) ------------------------------------------------- */
-static stk_val adamax(stk_rule *r)
+static stk_val adamax(stk_weight_update *r)
 {
     stk_val m = average(r, SLOT("momentum"), r->gradient, r->o->beta_1);
     stk_slot norm = SLOT("norm");
@@ -62,17 +62,17 @@ static stk_val adamax(stk_rule *r)
 }
 
 /* ---- Nadam: the momentum's rate grows, u(t) = b1 (1 - 0.96^t / 2); the product of all u is kept -------------------- */
-static stk_val nadam_rate(stk_rule *r, stk_val t)
+static stk_val nadam_rate(stk_weight_update *r, stk_val t)
 {
     stk_val half = MUL(NUMBER(0.5), POW(NUMBER(0.96), t));
     return MUL(NUMBER(r->o->beta_1), SUB(NUMBER(1), half));
 }
-static stk_val nadam_prepare(stk_rule *r)
+static stk_val nadam_prepare(stk_weight_update *r)
 {
-    stk_slot product = stk_rule_scalar(r, "u_product");
+    stk_slot product = stk_weight_update_scalar(r, "u_product");
     return KEEP(product, MUL(product.value, nadam_rate(r, r->t)));
 }
-static stk_val nadam(stk_rule *r)
+static stk_val nadam(stk_weight_update *r)
 {
     stk_val one = NUMBER(1), u = nadam_rate(r, r->t), next = nadam_rate(r, ADD(r->t, one));
     stk_val product = stk_g_cast(r->g, r->shared, r->compute);
@@ -86,7 +86,7 @@ static stk_val nadam(stk_rule *r)
 }
 
 /* ---- RMSprop: w - lr g / sqrt(v + eps); centered: v less the square of the mean; momentum on the steps ------------- */
-static stk_val rmsprop(stk_rule *r)
+static stk_val rmsprop(stk_weight_update *r)
 {
     stk_val v = average(r, SLOT("velocity"), SQUARE(r->gradient), r->o->rho);
     stk_slot momentum = {0};
@@ -100,7 +100,7 @@ static stk_val rmsprop(stk_rule *r)
 }
 
 /* ---- Adagrad: a = a + g^2; w - lr g / sqrt(a + eps) --------------------------------------------------------------- */
-static stk_val adagrad(stk_rule *r)
+static stk_val adagrad(stk_weight_update *r)
 {
     stk_slot slot = SLOT("accumulator");
     stk_val sum = KEEP(slot, ADD(slot.value, SQUARE(r->gradient)));
@@ -108,7 +108,7 @@ static stk_val adagrad(stk_rule *r)
 }
 
 /* ---- Adadelta: d = sqrt(x + eps) / sqrt(a + eps) g, with averages a of g^2 and x of d^2; w - lr d ------------------ */
-static stk_val adadelta(stk_rule *r)
+static stk_val adadelta(stk_weight_update *r)
 {
     stk_val eps = NUMBER(r->o->epsilon);
     stk_val a = average(r, SLOT("accumulated_grad"), SQUARE(r->gradient), r->o->rho);
@@ -120,7 +120,7 @@ static stk_val adadelta(stk_rule *r)
 
 /* ---- Lion: w - lr sign(b1 m + (1 - b1) g); then m = b2 m + (1 - b2) g ---------------------------------------------- */
 /* Both sums begin with the same product, so that they are one chain and one pass over memory. */
-static stk_val lion(stk_rule *r)
+static stk_val lion(stk_weight_update *r)
 {
     double b1 = r->o->beta_1, b2 = r->o->beta_2;
     stk_slot slot = SLOT("momentum");
@@ -133,7 +133,7 @@ static stk_val lion(stk_rule *r)
 
 /* What the names of optimizers.def stand for here. */
 #define adamw adam
-const stk_rule_def stk_rules[STK_OPTIMIZER_COUNT] = {
+const stk_update_rule stk_update_rules[STK_OPTIMIZER_COUNT] = {
 #define STK_OPTIMIZER(NAME, name_, class_, defaults_, doc)                                         \
     [STK_OPTIMIZER_##NAME] = {                                                                     \
         .name = #name_,                                                                            \

@@ -48,7 +48,7 @@ static stk_status start_slot(const stk_optimizer_options *o, stk_store *store, c
 {
     char name[STK_SLOT_NAME];
     stk_tensor *t = NULL;
-    if (!stk_optimizer_variable(o, weight, stk_rules[o->kind].slot, name, err))
+    if (!stk_optimizer_variable(o, weight, stk_update_rules[o->kind].slot, name, err))
         return STK_ERR_ARGUMENT;
     STK_TRY(stk_store_get(store, weight, &t, err));
     stk_status status = fill(t, o->initial_accumulator_value, err);
@@ -64,7 +64,7 @@ stk_status stk_optimizer_init(const stk_optimizer *optimizer, stk_store *store, 
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_optimizer_init: optimizer, store and names must be given");
     const stk_optimizer_options *o = &optimizer->options;
-    const stk_rule_def *rule = &stk_rules[o->kind];
+    const stk_update_rule *rule = &stk_update_rules[o->kind];
     STK_TRY(clear(o, store, err));
     STK_TRY(set_scalar(o, store, "iteration", STK_I64, 0, err));
     STK_TRY(set_scalar(o, store, "learning_rate", STK_F32,
@@ -96,10 +96,10 @@ stk_status stk_optimizer_set_rate(const stk_optimizer *o, stk_store *store, doub
             err, STK_ERR_STATE,
             "optimizer %s: its rate follows the schedule '%s' and cannot be set; use an "
             "optimizer without a schedule",
-            stk_rules[o->options.kind].name, stk_schedule_name(o->options.schedule.kind));
+            stk_update_rules[o->options.kind].name, stk_schedule_name(o->options.schedule.kind));
     if (!(rate >= 0))
         return stk_fail(err, STK_ERR_RANGE, "optimizer %s: learning rate %g is below 0",
-                        stk_rules[o->options.kind].name, rate);
+                        stk_update_rules[o->options.kind].name, rate);
     return set_scalar(&o->options, store, "learning_rate", STK_F32, rate, err);
 }
 

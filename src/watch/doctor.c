@@ -18,9 +18,9 @@ typedef struct doctor {
     const stk_job *job;
     stk_report *r;
     stk_findings f;
-    stk_lane base;
+    stk_variant base;
     stk_turns turns; /* of base */
-    char remark[64]; /* of the lane that was probed last */
+    char remark[64]; /* of the variant that was probed last */
     stk_advice advice[MOST_ADVICE];
     int32_t nadvice;
 } doctor;
@@ -47,13 +47,13 @@ static stk_status look(doctor *d, stk_error *err)
     double start = stk_seconds_now(), least = fmin(0.4, d->p.options.seconds / 12),
            most = d->p.options.seconds / 6;
     stk_job_settings as_is = stk_job_settings_defaults();
-    stk_status status = stk_lane_open(&d->p, &as_is, &d->base, err);
+    stk_status status = stk_variant_open(&d->p, &as_is, &d->base, err);
     int64_t steps = 0, chunk = 8;
     while (status == STK_OK) {
         double took = stk_seconds_now() - start;
         bool enough = (took >= least && steps >= 24) || took >= most || steps >= 4000;
         if (enough && steps > 0) break; /* opening alone may take long */
-        status = d->job->run(d->job->context, d->base.lane, chunk, err);
+        status = d->job->run(d->job->context, d->base.variant, chunk, err);
         steps += chunk;
         if (took < least / 8) chunk *= 2;
     }
@@ -67,7 +67,7 @@ static stk_status take_stages(doctor *d, stk_error *err)
     stk_watch_stage stages[MOST];
     if (!d->job->stages) return STK_OK;
     memset(stages, 0, sizeof stages);
-    int32_t n = d->job->stages(d->job->context, d->base.lane, stages, MOST);
+    int32_t n = d->job->stages(d->job->context, d->base.variant, stages, MOST);
     for (int32_t i = 0; i < n; i++) STK_TRY(stk_report_add_stage(d->r, &stages[i], err));
     return STK_OK;
 }
@@ -105,15 +105,15 @@ static void plan_turns(doctor *d)
 /* The job against its twin: what a comparison can tell at best. */
 static stk_status measure_noise(doctor *d, stk_error *err)
 {
-    stk_lane twin = {0};
+    stk_variant twin = {0};
     stk_gain same = {1, 1, 1};
     stk_care care = {.narrow = 0.06, .seconds = d->p.options.seconds / 4};
     stk_job_settings as_is = stk_job_settings_defaults();
     stk_prober_tell(&d->p, "the job against itself");
-    stk_status status = stk_lane_open(&d->p, &as_is, &twin, err);
+    stk_status status = stk_variant_open(&d->p, &as_is, &twin, err);
     if (status == STK_OK)
-        status = stk_lanes_compare(&d->p, &d->base, &twin, care, &same, &d->turns, err);
-    stk_lane_close(&d->p, &twin);
+        status = stk_variants_compare(&d->p, &d->base, &twin, care, &same, &d->turns, err);
+    stk_variant_close(&d->p, &twin);
     d->f.slice_noise = d->turns.scatter;
     d->r->noise = fmax(fabs(log(same.low)), fabs(log(same.high)));
     return status;
@@ -131,14 +131,14 @@ static void tell_setting(doctor *d, const char *before, stk_knob k, int64_t valu
 static stk_status probe(doctor *d, const stk_job_settings *s, stk_care care, stk_gain *gain,
                         stk_error *err)
 {
-    stk_lane other = {0};
-    stk_status status = stk_lane_open(&d->p, s, &other, err);
+    stk_variant other = {0};
+    stk_status status = stk_variant_open(&d->p, s, &other, err);
     if (status == STK_OK)
-        status = stk_lanes_compare(&d->p, &d->base, &other, care, gain, NULL, err);
+        status = stk_variants_compare(&d->p, &d->base, &other, care, gain, NULL, err);
     d->remark[0] = '\0';
     if (status == STK_OK && d->job->remark)
-        d->job->remark(d->job->context, other.lane, d->remark, sizeof d->remark);
-    stk_lane_close(&d->p, &other);
+        d->job->remark(d->job->context, other.variant, d->remark, sizeof d->remark);
+    stk_variant_close(&d->p, &other);
     return status;
 }
 
@@ -239,12 +239,12 @@ static stk_status add_advice(doctor *d, stk_knob k, int64_t value, stk_gain gain
 /* The better of two turns: enough to choose a value, not to promise anything. */
 static stk_status try_value(doctor *d, const stk_job_settings *s, double *seconds, stk_error *err)
 {
-    stk_lane lane = {0};
+    stk_variant variant = {0};
     double first = 0, second = 0;
-    stk_status status = stk_lane_open(&d->p, s, &lane, err);
-    if (status == STK_OK) status = stk_lane_turn(&d->p, &lane, &first, err);
-    if (status == STK_OK) status = stk_lane_turn(&d->p, &lane, &second, err);
-    stk_lane_close(&d->p, &lane);
+    stk_status status = stk_variant_open(&d->p, s, &variant, err);
+    if (status == STK_OK) status = stk_variant_turn(&d->p, &variant, &first, err);
+    if (status == STK_OK) status = stk_variant_turn(&d->p, &variant, &second, err);
+    stk_variant_close(&d->p, &variant);
     *seconds = fmin(first, second);
     return status;
 }
@@ -500,7 +500,7 @@ stk_status stk_doctor_run(const stk_job *job, const stk_doctor_options *options,
     doctor d = {.p = stk_prober_of(job, options), .job = job};
     if (job->save) STK_TRY(job->save(job->context, err));
     stk_status status = examine(&d, err);
-    stk_lane_close(&d.p, &d.base);
+    stk_variant_close(&d.p, &d.base);
     if (job->restore) {
         stk_status back = job->restore(job->context, status == STK_OK ? err : NULL);
         if (status == STK_OK) status = back;

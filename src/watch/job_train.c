@@ -1,4 +1,4 @@
-/* job_train.c - a trainer as a job for the doctor. Each lane keeps its own stream over the data open between turns, so that
+/* job_train.c - a trainer as a job for the doctor. Each variant keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
 #include "base/cpus.h"
 #include "data/stream/keep.h"
@@ -30,7 +30,7 @@ typedef struct depth_log { /* of one stage's queue */
     double sum, least, most;
 } depth_log;
 
-typedef struct train_lane {
+typedef struct train_variant {
     train_job *job;
     stk_fit_options fit;
     stk_train_data data;  /* what fit is given */
@@ -45,7 +45,7 @@ typedef struct train_lane {
     depth_log depths[STAGES];
     int32_t ndepths;
     int64_t taken, stride, looks;
-} train_lane;
+} train_variant;
 
 /* ---- one batch, again and again ------------------------------------------------------------------------------- */
 
@@ -57,7 +57,7 @@ static stk_status first_rows(stk_tensor *from, int64_t rows, stk_tensor **out, s
     return stk_tensor_slice(from, start, size, out, err);
 }
 
-static stk_status one_batch(const train_lane *l, stk_tensor **parts, int32_t *n, stk_error *err)
+static stk_status one_batch(const train_variant *l, stk_tensor **parts, int32_t *n, stk_error *err)
 {
     const stk_train_data *d = l->job->data;
     *n = 0;
@@ -78,7 +78,7 @@ static stk_status one_batch(const train_lane *l, stk_tensor **parts, int32_t *n,
     return STK_OK;
 }
 
-static stk_status make_free_input(train_lane *l, stk_error *err)
+static stk_status make_free_input(train_variant *l, stk_error *err)
 {
     enum { MOST = 64 };
     stk_tensor *parts[MOST] = {0};
@@ -99,7 +99,7 @@ static stk_status make_free_input(train_lane *l, stk_error *err)
 /* ---- a stream that lives longer than a fit -------------------------------------------------------------------------- */
 
 /* When the log is full, every other entry makes room. */
-static void log_depths(train_lane *l)
+static void log_depths(train_variant *l)
 {
     int64_t now[STAGES];
     int32_t n = stk_stream_depths(l->stream, now, STAGES);
@@ -122,23 +122,23 @@ static void log_depths(train_lane *l)
     l->looks++;
 }
 
-static stk_status lane_walk(void *context, void **walk, stk_error *err)
+static stk_status variant_walk(void *context, void **walk, stk_error *err)
 {
     (void)err;
     *walk = context;
     return STK_OK;
 }
-static stk_status lane_next(void *context, void *walk, stk_tensor **parts, bool *end,
-                            stk_error *err)
+static stk_status variant_next(void *context, void *walk, stk_tensor **parts, bool *end,
+                               stk_error *err)
 {
-    train_lane *l = context;
+    train_variant *l = context;
     (void)walk;
     if (l->taken++ % l->stride == 0) log_depths(l);
     return stk_stream_next(l->stream, parts, end, err);
 }
-static void lane_leave(void *context, void *walk) { (void)context, (void)walk; }
+static void variant_leave(void *context, void *walk) { (void)context, (void)walk; }
 
-/* The settled state of a cache is a full one, and only that is worth measuring. It is filled once, for all lanes. */
+/* The settled state of a cache is a full one, and only that is worth measuring. It is filled once, for all variants. */
 static stk_status fill_cache(train_job *job, int64_t mib, stk_error *err)
 {
     static const double MOST_SECONDS = 0.6;
@@ -150,7 +150,7 @@ static stk_status fill_cache(train_job *job, int64_t mib, stk_error *err)
     return stk_dataset_keep_fill(job->kept, MOST_SECONDS, &job->kept_part, err);
 }
 
-static stk_status keep_stream(train_lane *l, const stk_job_settings *settings, stk_error *err)
+static stk_status keep_stream(train_variant *l, const stk_job_settings *settings, stk_error *err)
 {
     stk_job_settings others = *settings, *s = &others;
     int64_t prefetch = s->value[STK_KNOB_PREFETCH];
@@ -163,12 +163,12 @@ static stk_status keep_stream(train_lane *l, const stk_job_settings *settings, s
     if (prefetch > 0) source = stk_data_prefetch(source, prefetch, err);
     if (!source) return STK_ERR_MEMORY;
     stk_status status = stk_dataset_stream(source, NULL, &l->stream, err);
-    stk_generator g = {.name = "lane",
+    stk_generator g = {.name = "variant",
                        .context = l,
                        .output = stk_dataset_schema(source),
-                       .open = lane_walk,
-                       .next = lane_next,
-                       .close = lane_leave,
+                       .open = variant_walk,
+                       .next = variant_next,
+                       .close = variant_leave,
                        .cardinality = STK_INFINITE};
     if (status == STK_OK) {
         l->dataset = stk_data_generator(&g, err);
@@ -179,11 +179,11 @@ static stk_status keep_stream(train_lane *l, const stk_job_settings *settings, s
     return status;
 }
 
-/* ---- lanes ------------------------------------------------------------------------------------------------------------- */
+/* ---- variants ------------------------------------------------------------------------------------------------------------- */
 
-static void lane_close(void *context, void *lane)
+static void variant_close(void *context, void *variant)
 {
-    train_lane *l = lane;
+    train_variant *l = variant;
     (void)context;
     for (int i = 0; i < STK_MODES; i++)
         for (int k = 0; k < 2; k++) stk_function_release(l->functions[i][k]);
@@ -192,11 +192,12 @@ static void lane_close(void *context, void *lane)
     stk_free(l);
 }
 
-static stk_status lane_open(void *context, const stk_job_settings *s, void **lane, stk_error *err)
+static stk_status variant_open(void *context, const stk_job_settings *s, void **variant,
+                               stk_error *err)
 {
     train_job *job = context;
-    train_lane *l = stk_calloc(1, sizeof *l);
-    if (!l) return stk_fail_memory(err, "a lane", sizeof *l);
+    train_variant *l = stk_calloc(1, sizeof *l);
+    if (!l) return stk_fail_memory(err, "a variant", sizeof *l);
     l->job = job;
     l->fit = job->fit;
     l->data = *job->data;
@@ -214,13 +215,13 @@ static stk_status lane_open(void *context, const stk_job_settings *s, void **lan
     else if (job->data->dataset)
         status = keep_stream(l, s, err);
     if (status == STK_OK)
-        *lane = l;
+        *variant = l;
     else
-        lane_close(context, l);
+        variant_close(context, l);
     return status;
 }
 
-static stk_status take_batches(train_lane *l, int64_t n, stk_error *err)
+static stk_status take_batches(train_variant *l, int64_t n, stk_error *err)
 {
     enum { MOST = 64 };
     stk_tensor *parts[MOST];
@@ -233,8 +234,8 @@ static stk_status take_batches(train_lane *l, int64_t n, stk_error *err)
     return STK_OK;
 }
 
-/* The lane's programs against the trainer's: they work on the same variables. */
-static void swap_programs(train_lane *l)
+/* The variant's programs against the trainer's: they work on the same variables. */
+static void swap_programs(train_variant *l)
 {
     stk_trainer *t = l->trainer;
     int32_t threads = t->how.threads;
@@ -249,9 +250,9 @@ static void swap_programs(train_lane *l)
         }
 }
 
-static stk_status lane_run(void *context, void *lane, int64_t steps, stk_error *err)
+static stk_status variant_run(void *context, void *variant, int64_t steps, stk_error *err)
 {
-    train_lane *l = lane;
+    train_variant *l = variant;
     (void)context;
     if (l->free_model) return take_batches(l, steps, err);
     l->fit.steps_per_epoch = steps;
@@ -261,10 +262,10 @@ static stk_status lane_run(void *context, void *lane, int64_t steps, stk_error *
     return status;
 }
 
-static void lane_remark(void *context, void *lane, char *text, size_t size)
+static void variant_remark(void *context, void *variant, char *text, size_t size)
 {
     const train_job *job = context;
-    const train_lane *l = lane;
+    const train_variant *l = variant;
     text[0] = '\0';
     if (l->cached && job->kept_part > 0)
         snprintf(text, size, "measured with %lld of %lld elements", (long long)job->kept_part,
@@ -292,7 +293,7 @@ static stk_watch_stage_kind kind_of(const stk_stage_stats *s)
     return STK_STAGE_COMPUTE;
 }
 
-static void add_depths(const train_lane *l, int32_t i, const stk_stage_stats *s,
+static void add_depths(const train_variant *l, int32_t i, const stk_stage_stats *s,
                        stk_watch_stage *out)
 {
     const depth_log *d = &l->depths[i];
@@ -306,9 +307,9 @@ static void add_depths(const train_lane *l, int32_t i, const stk_stage_stats *s,
 }
 
 /* The data tells from its end; a report follows the walk of a record. */
-static int32_t lane_stages(void *context, void *lane, stk_watch_stage *out, int32_t most)
+static int32_t variant_stages(void *context, void *variant, stk_watch_stage *out, int32_t most)
 {
-    const train_lane *l = lane;
+    const train_variant *l = variant;
     stk_stage_stats stats[STAGES];
     stk_stream_usage usage = {.seconds = 0};
     (void)context;
@@ -509,13 +510,13 @@ stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const s
                      .name = stk_model_name(stk_trainer_model(t)),
                      .batch = batch_of(data, &job->fit),
                      .plan_steps = plan,
-                     .open = lane_open,
-                     .run = lane_run,
-                     .close = lane_close,
+                     .open = variant_open,
+                     .run = variant_run,
+                     .close = variant_close,
                      .save = save,
                      .restore = restore,
-                     .stages = lane_stages,
-                     .remark = lane_remark};
+                     .stages = variant_stages,
+                     .remark = variant_remark};
     offer_knobs(out, job);
     return STK_OK;
 }

@@ -1,4 +1,4 @@
-/* probe.c - measuring by turns. What disturbs the machine disturbs both lanes of a pair alike; the pairs' ratios go
+/* probe.c - measuring by turns. What disturbs the machine disturbs both variants of a pair alike; the pairs' ratios go
  * through order statistics, so a few bad turns do not matter. */
 #include "watch/probe.h"
 
@@ -59,103 +59,104 @@ static int64_t common_multiple(int64_t a, int64_t b)
 }
 
 /* Turns are whole periods: what happens every so many steps counts with its share. */
-static int64_t period_of(const stk_prober *p, const stk_lane *lane)
+static int64_t period_of(const stk_prober *p, const stk_variant *variant)
 {
     static const stk_knob periodic[] = {STK_KNOB_READ_EVERY, STK_KNOB_CALLBACK_EVERY,
                                         STK_KNOB_GROUP};
     int64_t period = stk_max_i64(p->period, 1);
     for (size_t i = 0; i < sizeof periodic / sizeof *periodic; i++) {
         stk_knob k = periodic[i];
-        if (p->cheap[k] && lane->settings.value[k] == STK_AS_IS) continue;
-        int64_t every = setting(p->job, &lane->settings, k);
+        if (p->cheap[k] && variant->settings.value[k] == STK_AS_IS) continue;
+        int64_t every = setting(p->job, &variant->settings, k);
         if (every > 1) period = common_multiple(period, stk_min_i64(every, 1000));
     }
     return period;
 }
 
-stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, stk_lane *out,
-                         stk_error *err)
+stk_status stk_variant_open(const stk_prober *p, const stk_job_settings *settings, stk_variant *out,
+                            stk_error *err)
 {
-    *out = (stk_lane){.settings = *settings};
+    *out = (stk_variant){.settings = *settings};
     int64_t batch = settings->value[STK_KNOB_BATCH];
     int64_t prefetch = stk_max_i64(setting(p->job, settings, STK_KNOB_PREFETCH), 0);
     int64_t workers = stk_max_i64(setting(p->job, settings, STK_KNOB_WORKERS), 0);
     bool fed = settings->value[STK_KNOB_FREE_INPUT] != 1 && (prefetch > 0 || workers > 1);
     out->batch = batch != STK_AS_IS ? batch : p->job->batch > 0 ? p->job->batch : 1;
     out->ahead = fed && !p->never_waits ? stk_min_i64(prefetch + workers, 64) : 0;
-    return p->job->open(p->job->context, settings, &out->lane, err);
+    return p->job->open(p->job->context, settings, &out->variant, err);
 }
 
-void stk_lane_close(const stk_prober *p, stk_lane *lane)
+void stk_variant_close(const stk_prober *p, stk_variant *variant)
 {
-    if (lane->lane) p->job->close(p->job->context, lane->lane);
-    lane->lane = NULL;
+    if (variant->variant) p->job->close(p->job->context, variant->variant);
+    variant->variant = NULL;
 }
 
 /* Pipelines that tune themselves get faster for a while: stretches are run until one is no faster than those before it. */
-static stk_status settle(const stk_prober *p, stk_lane *lane, stk_error *err)
+static stk_status settle(const stk_prober *p, stk_variant *variant, stk_error *err)
 {
     enum { MOST = 12 };
     static const double STRETCH = 0.035; /* the tuner looks every 30 ms */
     double best = INFINITY;
-    bool pipeline = lane->ahead > 0 || lane->settings.value[STK_KNOB_FREE_MODEL] == 1;
+    bool pipeline = variant->ahead > 0 || variant->settings.value[STK_KNOB_FREE_MODEL] == 1;
     for (int i = 0; i < MOST && pipeline; i++) {
-        int64_t n = stk_max_i64((int64_t)(STRETCH / fmax(lane->step_seconds, 1e-9)), 1);
+        int64_t n = stk_max_i64((int64_t)(STRETCH / fmax(variant->step_seconds, 1e-9)), 1);
         double start = stk_seconds_now();
-        STK_TRY(p->job->run(p->job->context, lane->lane, stk_min_i64(n, 1 << 20), err));
-        lane->step_seconds = (stk_seconds_now() - start) / (double)n;
-        if (i > 1 && lane->step_seconds > 0.93 * best) break;
-        best = fmin(best, lane->step_seconds);
+        STK_TRY(p->job->run(p->job->context, variant->variant, stk_min_i64(n, 1 << 20), err));
+        variant->step_seconds = (stk_seconds_now() - start) / (double)n;
+        if (i > 1 && variant->step_seconds > 0.93 * best) break;
+        best = fmin(best, variant->step_seconds);
     }
     return STK_OK;
 }
 
 /* How many steps fill a turn, found out by running more and more.
- * While a lane rests its buffers fill up. A producer somewhat slower than the model lives on that for long, and the turn looks
- * faster than the lane is: by at most one part in (WARM + TIMED), where both are counted in what the buffers hold.
- * Behind a lane that sleeps a lot the processor itself has to wake up, and caches hold the other lane's numbers: one part in WAKING of a turn
+ * While a variant rests its buffers fill up. A producer somewhat slower than the model lives on that for long, and the turn looks
+ * faster than the variant is: by at most one part in (WARM + TIMED), where both are counted in what the buffers hold.
+ * Behind a variant that sleeps a lot the processor itself has to wake up, and caches hold the other variant's numbers: one part in WAKING of a turn
  * runs before the clock does. */
-static stk_status fit_turn(const stk_prober *p, stk_lane *lane, stk_error *err)
+static stk_status fit_turn(const stk_prober *p, stk_variant *variant, stk_error *err)
 {
     enum { MOST = 1 << 20, WARM = 4, TIMED = 8, WAKING = 4 };
     double wanted = p->options.slice_ms * 1e-3, spent = 0;
-    int64_t period = period_of(p, lane);
+    int64_t period = period_of(p, variant);
     for (int64_t n = period;; n *= 2) {
         double start = stk_seconds_now();
-        STK_TRY(p->job->run(p->job->context, lane->lane, n, err));
+        STK_TRY(p->job->run(p->job->context, variant->variant, n, err));
         double took = stk_seconds_now() - start;
         spent += took;
-        lane->step_seconds = took / (double)n;
+        variant->step_seconds = took / (double)n;
         if ((took < wanted / 2 || n < 4 * period) && n < MOST && spent < 0.1) continue;
-        STK_TRY(settle(p, lane, err));
-        int64_t steps = (int64_t)ceil(wanted / fmax(lane->step_seconds, 1e-9));
+        STK_TRY(settle(p, variant, err));
+        int64_t steps = (int64_t)ceil(wanted / fmax(variant->step_seconds, 1e-9));
         if (period > 1) steps = stk_max_i64(steps, 2 * period);
-        steps = stk_max_i64(steps, TIMED * lane->ahead);
-        lane->steps = stk_round_up(stk_min_i64(steps, MOST), period);
-        lane->warm = stk_max_i64(WARM * lane->ahead + 1, lane->steps / WAKING);
+        steps = stk_max_i64(steps, TIMED * variant->ahead);
+        variant->steps = stk_round_up(stk_min_i64(steps, MOST), period);
+        variant->warm = stk_max_i64(WARM * variant->ahead + 1, variant->steps / WAKING);
         return STK_OK;
     }
 }
 
-/* The lane's workers go on until its buffers are full; the next turn belongs to another lane. */
-static void let_fill(const stk_lane *lane)
+/* The variant's workers go on until its buffers are full; the next turn belongs to another variant. */
+static void let_fill(const stk_variant *variant)
 {
     static const double MOST = 0.03;
-    double seconds = fmin(1.2 * (double)lane->ahead * lane->step_seconds, MOST);
+    double seconds = fmin(1.2 * (double)variant->ahead * variant->step_seconds, MOST);
     struct timespec t = {0, (long)(seconds * 1e9)};
-    if (lane->ahead > 0) nanosleep(&t, NULL);
+    if (variant->ahead > 0) nanosleep(&t, NULL);
 }
 
-stk_status stk_lane_turn(const stk_prober *p, stk_lane *lane, double *seconds, stk_error *err)
+stk_status stk_variant_turn(const stk_prober *p, stk_variant *variant, double *seconds,
+                            stk_error *err)
 {
-    if (!lane->steps) STK_TRY(fit_turn(p, lane, err));
-    STK_TRY(p->job->run(p->job->context, lane->lane, lane->warm, err));
+    if (!variant->steps) STK_TRY(fit_turn(p, variant, err));
+    STK_TRY(p->job->run(p->job->context, variant->variant, variant->warm, err));
     double start = stk_seconds_now();
-    STK_TRY(p->job->run(p->job->context, lane->lane, lane->steps, err));
+    STK_TRY(p->job->run(p->job->context, variant->variant, variant->steps, err));
     double took = stk_seconds_now() - start;
-    lane->step_seconds = took / (double)lane->steps;
-    *seconds = fmax(lane->step_seconds, 1e-12) / (double)lane->batch;
-    let_fill(lane);
+    variant->step_seconds = took / (double)variant->steps;
+    *seconds = fmax(variant->step_seconds, 1e-12) / (double)variant->batch;
+    let_fill(variant);
     return STK_OK;
 }
 
@@ -168,8 +169,8 @@ stk_care stk_care_for_causes(const stk_prober *p)
     return (stk_care){.narrow = 0.06, .seconds = p->options.seconds / 6};
 }
 
-stk_status stk_lanes_compare(stk_prober *p, stk_lane *a, stk_lane *b, stk_care care, stk_gain *out,
-                             stk_turns *turns, stk_error *err)
+stk_status stk_variants_compare(stk_prober *p, stk_variant *a, stk_variant *b, stk_care care,
+                                stk_gain *out, stk_turns *turns, stk_error *err)
 {
     enum { LEAST = 6 };
     double log_ratio[STK_PAIRS_MOST], taken[STK_PAIRS_MOST], begun = stk_seconds_now();
@@ -177,8 +178,8 @@ stk_status stk_lanes_compare(stk_prober *p, stk_lane *a, stk_lane *b, stk_care c
     for (bool done = false; !done && n < STK_PAIRS_MOST; n++) {
         double first, second;
         stk_prober_tell(p, NULL);
-        STK_TRY(stk_lane_turn(p, n % 2 ? b : a, &first, err));
-        STK_TRY(stk_lane_turn(p, n % 2 ? a : b, &second, err));
+        STK_TRY(stk_variant_turn(p, n % 2 ? b : a, &first, err));
+        STK_TRY(stk_variant_turn(p, n % 2 ? a : b, &second, err));
         log_ratio[n] = (n % 2 ? -1 : 1) * log(first / second);
         taken[n] = n % 2 ? second : first;
         if (n + 1 < LEAST) continue;
@@ -202,16 +203,16 @@ stk_status stk_job_compare(const stk_job *job, const stk_job_settings *a, const 
                         "stk_job_compare: a job with open, run and close, two settings and out "
                         "must be given");
     stk_prober p = stk_prober_of(job, options);
-    stk_lane lanes[2] = {{0}};
+    stk_variant variants[2] = {{0}};
     if (job->save) STK_TRY(job->save(job->context, err));
-    stk_status status = stk_lane_open(&p, a, &lanes[0], err);
-    if (status == STK_OK) status = stk_lane_open(&p, b, &lanes[1], err);
+    stk_status status = stk_variant_open(&p, a, &variants[0], err);
+    if (status == STK_OK) status = stk_variant_open(&p, b, &variants[1], err);
     if (status == STK_OK)
-        status = stk_lanes_compare(&p, &lanes[0], &lanes[1],
-                                   (stk_care){.narrow = 0.04, .seconds = p.options.seconds}, out,
-                                   NULL, err);
-    stk_lane_close(&p, &lanes[0]);
-    stk_lane_close(&p, &lanes[1]);
+        status = stk_variants_compare(&p, &variants[0], &variants[1],
+                                      (stk_care){.narrow = 0.04, .seconds = p.options.seconds}, out,
+                                      NULL, err);
+    stk_variant_close(&p, &variants[0]);
+    stk_variant_close(&p, &variants[1]);
     if (job->restore) {
         stk_status back = job->restore(job->context, status == STK_OK ? err : NULL);
         if (status == STK_OK) status = back;

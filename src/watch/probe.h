@@ -1,18 +1,18 @@
-/* probe.h - lanes of a job that take turns: how one setting compares with another. */
+/* probe.h - variants of a job that take turns: how one setting compares with another. */
 #ifndef STK_WATCH_PROBE_H
 #define STK_WATCH_PROBE_H
 
 #include "watch/report.h"
 
-typedef struct stk_lane {
-    void *lane;
+typedef struct stk_variant {
+    void *variant;
     stk_job_settings settings;
     int64_t batch;       /* examples per step */
     int64_t ahead;       /* elements its buffers and workers may have ready */
     int64_t warm;        /* steps before a turn is timed */
     int64_t steps;       /* of one turn; 0 until the first one */
     double step_seconds; /* of the last turn */
-} stk_lane;
+} stk_variant;
 
 typedef struct stk_prober {
     const stk_job *job;
@@ -36,17 +36,18 @@ stk_prober stk_prober_of(const stk_job *job, const stk_doctor_options *options);
 double stk_seconds_now(void);
 /* Says what is done now; NULL: the same as before. */
 void stk_prober_tell(stk_prober *p, const char *doing);
-stk_status stk_lane_open(const stk_prober *p, const stk_job_settings *settings, stk_lane *out,
-                         stk_error *err);
-void stk_lane_close(const stk_prober *p, stk_lane *lane);
+stk_status stk_variant_open(const stk_prober *p, const stk_job_settings *settings, stk_variant *out,
+                            stk_error *err);
+void stk_variant_close(const stk_prober *p, stk_variant *variant);
 /* One turn: seconds per example. */
-stk_status stk_lane_turn(const stk_prober *p, stk_lane *lane, double *seconds, stk_error *err);
+stk_status stk_variant_turn(const stk_prober *p, stk_variant *variant, double *seconds,
+                            stk_error *err);
 typedef struct stk_turns {
     double median, scatter; /* seconds per example; how far single turns lie apart, as a share */
 } stk_turns;
 /* Turns a b b a a b ...: how much faster b is, per example. turns (may be NULL): those of a. */
-stk_status stk_lanes_compare(stk_prober *p, stk_lane *a, stk_lane *b, stk_care care, stk_gain *out,
-                             stk_turns *turns, stk_error *err);
+stk_status stk_variants_compare(stk_prober *p, stk_variant *a, stk_variant *b, stk_care care,
+                                stk_gain *out, stk_turns *turns, stk_error *err);
 stk_care stk_care_for_promises(const stk_prober *p);
 stk_care stk_care_for_causes(const stk_prober *p);
 

@@ -1,4 +1,4 @@
-/* The chain interpreter against its plain twin: every operation and lane, every stored type, every walk, segments,
+/* The chain interpreter against its plain twin: every operation and lane, every stored type, every access, segments,
  * shared memory, reused registers, sizes around the tile, random programs; on every instruction set and with the
  * same bits for any number of threads. */
 #include "device/launch.h"
@@ -29,9 +29,9 @@ static int16_t add_reg(stk_chain *c, stk_lane lane)
     return (int16_t)c->regs++;
 }
 
-static void set_input(stk_chain *c, int32_t i, stk_dtype dtype, stk_walk walk)
+static void set_input(stk_chain *c, int32_t i, stk_dtype dtype, stk_access access)
 {
-    c->input[i] = (stk_chain_input){.dtype = (int32_t)dtype, .walk = (int32_t)walk};
+    c->input[i] = (stk_chain_input){.dtype = (int32_t)dtype, .access = (int32_t)access};
     c->reg_lane[i] = (int8_t)stk_lane_of(dtype);
 }
 
@@ -166,7 +166,7 @@ TEST(every_operation_in_every_lane)
             stk_dtype dtype = storage_of((stk_lane)lane);
             for (int32_t i = 0; i < 3; i++)
                 set_input(&c, i, code == STK_EW_SELECT && i == 0 ? STK_BOOL : dtype,
-                          STK_WALK_DENSE);
+                          STK_ACCESS_DENSE);
             int16_t r = add_op(&c, (stk_ew)code, (stk_lane)lane, 0, 1, 2);
             set_output(&c, 0, gives_bool((stk_ew)code) ? STK_BOOL : dtype, r);
             const stk_impl *impl = launch_impl(launch_device(1), STK_K_CHAIN, "vec");
@@ -184,7 +184,7 @@ TEST(what_has_no_meaning_is_refused)
 {
     int64_t count[] = {5};
     stk_chain c = chain_of(1, 1, count);
-    set_input(&c, 0, STK_I64, STK_WALK_DENSE);
+    set_input(&c, 0, STK_I64, STK_ACCESS_DENSE);
     set_output(&c, 0, STK_I64, add_op(&c, STK_EW_EXP, STK_LANE_I64, 0, 0, 0));
     const stk_impl *impl = launch_impl(launch_device(1), STK_K_CHAIN, "vec");
     CHECK(!impl->supports(&c));
@@ -207,7 +207,7 @@ TEST(every_cast_between_stored_types)
         for (int to = 0; to < STK_STRING; to++) {
             int64_t count[] = {1100};
             stk_chain c = chain_of(1, 1, count);
-            set_input(&c, 0, (stk_dtype)from, STK_WALK_DENSE);
+            set_input(&c, 0, (stk_dtype)from, STK_ACCESS_DENSE);
             stk_lane lane = stk_lane_of((stk_dtype)to);
             int16_t r = add_op(&c, STK_EW_CAST, lane, 0, 0, 0);
             set_output(&c, 0, (stk_dtype)to, r);
@@ -221,12 +221,12 @@ TEST(every_cast_between_stored_types)
 /* ---- sizes, walks, segments ------------------------------------------------------------------------ */
 
 /* y = relu(a * s + b) with b walked as asked. */
-static stk_chain affine(const int64_t *count, stk_dtype dtype, stk_walk walk)
+static stk_chain affine(const int64_t *count, stk_dtype dtype, stk_access access)
 {
     stk_chain c = chain_of(3, 1, count);
-    set_input(&c, 0, dtype, STK_WALK_DENSE);
-    set_input(&c, 1, dtype, STK_WALK_SCALAR);
-    set_input(&c, 2, dtype, walk);
+    set_input(&c, 0, dtype, STK_ACCESS_DENSE);
+    set_input(&c, 1, dtype, STK_ACCESS_SCALAR);
+    set_input(&c, 2, dtype, access);
     stk_lane lane = stk_lane_of(dtype);
     int16_t product = add_op(&c, STK_EW_MUL, lane, 0, 1, 0);
     int16_t sum = add_op(&c, STK_EW_ADD, lane, product, 2, 0);
@@ -249,7 +249,7 @@ TEST(sizes_around_the_tile)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             for (int32_t tile = 64; tile <= 1024; tile *= 4) {
                 int64_t count[] = {sizes[s]};
-                stk_chain c = affine(count, types[t], STK_WALK_DENSE);
+                stk_chain c = affine(count, types[t], STK_ACCESS_DENSE);
                 c.tile = tile;
                 check_chain(vec->name, &c, sizes[s], sizes[s] + 1, tolerance_of(types[t]), 0);
             }
@@ -265,7 +265,7 @@ TEST(rows_shorter_and_longer_than_a_tile)
             for (int64_t rows = 1; rows <= 5; rows += 2)
                 for (int32_t parts = 1; parts <= 4; parts += 3) {
                     int64_t count[] = {rows * widths[w]};
-                    stk_chain c = affine(count, types[t], STK_WALK_ROW);
+                    stk_chain c = affine(count, types[t], STK_ACCESS_ROW);
                     c.rank = 2;
                     c.dim[0] = rows, c.dim[1] = widths[w];
                     check_chain("row", &c, count[0], count[0], tolerance_of(types[t]), parts);
@@ -298,8 +298,8 @@ TEST(strided_walks)
             for (int32_t d = 0; d < walks[w].rank; d++) n *= walks[w].dim[d];
             int64_t count[] = {n};
             stk_chain c = chain_of(2, 1, count);
-            set_input(&c, 0, types[t], STK_WALK_STRIDED);
-            set_input(&c, 1, types[t], STK_WALK_DENSE);
+            set_input(&c, 0, types[t], STK_ACCESS_STRIDED);
+            set_input(&c, 1, types[t], STK_ACCESS_DENSE);
             c.rank = walks[w].rank;
             memcpy(c.dim, walks[w].dim, sizeof walks[w].dim);
             memcpy(c.input[0].stride, walks[w].stride, sizeof walks[w].stride);
@@ -324,8 +324,8 @@ TEST(many_segments)
         for (int32_t threads = 1; threads <= 4; threads *= 2) {
             stk_chain c = chain_of(2, 1, count); /* b = a * scale + 1 */
             c.segments = SEGMENTS;
-            set_input(&c, 0, STK_F32, STK_WALK_DENSE);
-            set_input(&c, 1, STK_F32, STK_WALK_SCALAR);
+            set_input(&c, 0, STK_F32, STK_ACCESS_DENSE);
+            set_input(&c, 1, STK_F32, STK_ACCESS_SCALAR);
             int16_t one = add_const(&c, STK_LANE_F32, 1);
             int16_t product = add_op(&c, STK_EW_MUL, STK_LANE_F32, 0, 1, 0);
             set_output(&c, 0, STK_F32, add_op(&c, STK_EW_ADD, STK_LANE_F32, product, one, 0));
@@ -356,7 +356,7 @@ TEST(outputs_may_take_the_place_of_inputs)
         w[i] = 1;
     int64_t count[] = {N};
     stk_chain c = chain_of(3, 2, count); /* m = 0.5 m + g; w = w - 0.25 m */
-    for (int32_t i = 0; i < 3; i++) set_input(&c, i, STK_F32, STK_WALK_DENSE);
+    for (int32_t i = 0; i < 3; i++) set_input(&c, i, STK_F32, STK_ACCESS_DENSE);
     int16_t half = add_const(&c, STK_LANE_F32, 0.5), rate = add_const(&c, STK_LANE_F32, 0.25);
     int16_t decayed = add_op(&c, STK_EW_MUL, STK_LANE_F32, 0, half, 0);
     int16_t moment = add_op(&c, STK_EW_ADD, STK_LANE_F32, decayed, 1, 0);
@@ -376,8 +376,8 @@ TEST(outputs_that_are_inputs_constants_or_twice_the_same)
 {
     int64_t count[] = {1500};
     stk_chain c = chain_of(2, 6, count);
-    set_input(&c, 0, STK_F32, STK_WALK_DENSE);
-    set_input(&c, 1, STK_I32, STK_WALK_DENSE);
+    set_input(&c, 0, STK_F32, STK_ACCESS_DENSE);
+    set_input(&c, 1, STK_I32, STK_ACCESS_DENSE);
     int16_t k = add_const(&c, STK_LANE_I64, 42), truth = add_const(&c, STK_LANE_BOOL, 1);
     int16_t r = add_op(&c, STK_EW_NEG, STK_LANE_F32, 0, 0, 0);
     set_output(&c, 0, STK_F32, 0);
@@ -393,8 +393,8 @@ TEST(registers_may_be_written_again)
 {
     int64_t count[] = {2100};
     stk_chain c = chain_of(2, 2, count);
-    set_input(&c, 0, STK_F32, STK_WALK_DENSE);
-    set_input(&c, 1, STK_F32, STK_WALK_DENSE);
+    set_input(&c, 0, STK_F32, STK_ACCESS_DENSE);
+    set_input(&c, 1, STK_F32, STK_ACCESS_DENSE);
     int16_t r = add_op(&c, STK_EW_ADD, STK_LANE_F32, 0, 1, 0);
     for (int i = 0; i < 5; i++) { /* r = r * a; a register of an input is overwritten as well */
         c.op[c.ops] = (stk_chain_op){
@@ -450,7 +450,7 @@ TEST(random_programs)
         stk_chain c = chain_of(1 + (int32_t)(launch_random(&seed) % 6), 0, count);
         for (int32_t i = 0; i < c.inputs; i++)
             set_input(&c, i, types[launch_random(&seed) % 8],
-                      launch_random(&seed) % 4 ? STK_WALK_DENSE : STK_WALK_SCALAR);
+                      launch_random(&seed) % 4 ? STK_ACCESS_DENSE : STK_ACCESS_SCALAR);
         for (int i = 0; i < 3; i++) add_const(&c, (stk_lane)i, (double)(launch_random(&seed) % 5));
         int ops = (int)(launch_random(&seed) % 30);
         for (int i = 0; i < ops && c.regs < STK_CHAIN_REGS; i++) add_random_op(&c, &seed);
@@ -474,7 +474,7 @@ TEST(a_full_house_of_registers)
     int64_t count[] = {700};
     stk_chain c = chain_of(STK_CHAIN_IO, STK_CHAIN_IO, count);
     for (int32_t i = 0; i < STK_CHAIN_IO; i++)
-        set_input(&c, i, i % 2 ? STK_F16 : STK_I8, STK_WALK_DENSE);
+        set_input(&c, i, i % 2 ? STK_F16 : STK_I8, STK_ACCESS_DENSE);
     for (int32_t i = 0; i < STK_CHAIN_REGS - STK_CHAIN_IO; i++)
         add_op(&c, STK_EW_CAST, i % 2 ? STK_LANE_F64 : STK_LANE_F32, (int16_t)i, 0, 0);
     while (c.ops < STK_CHAIN_OPS) { /* every register is read at the very end */
@@ -491,7 +491,7 @@ TEST(a_full_house_of_registers)
 static stk_status prepare_and_discard(void)
 {
     stk_error err;
-    stk_chain c = affine(one_size, STK_F32, STK_WALK_DENSE);
+    stk_chain c = affine(one_size, STK_F32, STK_ACCESS_DENSE);
     const stk_impl *impl = launch_impl(launch_device(1), STK_K_CHAIN, "vec");
     stk_launch l = {.params = &c, .impl = impl};
     stk_status status = impl->prepare(&l, &err);
@@ -507,8 +507,8 @@ TEST(preparing_survives_without_memory) { OOM_LOOP(prepare_and_discard()); }
 static stk_chain update_chain(const int64_t *count, bool mean, bool mean_last, bool apart)
 {
     stk_chain c = chain_of(5, mean ? 3 : 2, count);
-    for (int32_t i = 0; i < 4; i++) set_input(&c, i, STK_F32, STK_WALK_DENSE); /* m v g w */
-    set_input(&c, 4, STK_F32, STK_WALK_SCALAR);
+    for (int32_t i = 0; i < 4; i++) set_input(&c, i, STK_F32, STK_ACCESS_DENSE); /* m v g w */
+    set_input(&c, 4, STK_F32, STK_ACCESS_SCALAR);
     int16_t weight = add_const(&c, STK_LANE_F32, 0.1), offset = add_const(&c, STK_LANE_F32, 1e-3);
     int16_t m = 2, v = 0;
     if (mean && !mean_last) m = add_op(&c, STK_EW_LERP, STK_LANE_F32, 0, 2, weight);

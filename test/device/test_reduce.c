@@ -89,7 +89,7 @@ TEST(every_kind_and_type)
     static const int64_t shapes[][3] = {
         {5, 33, 1}, {1, 21, 70}, {3, 10, 17}, {1, 40000, 1}, {2, 300, 130}};
     FOR_EACH_ISA(vec)
-    for (int kind = 0; kind < STK_REDUCTION_COUNT; kind++)
+    for (int kind = 0; kind < STK_REDUCE_COUNT; kind++)
         for (int dtype = 0; dtype < STK_STRING; dtype++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 if (is_logic(kind) != (dtype == STK_BOOL)) continue;
@@ -124,7 +124,7 @@ TEST(few_results_from_much_data_are_split)
     static const int64_t shapes[][3] = {
         {1, 100003, 1}, {3, 50001, 1}, {1, 9001, 32}, {1, 40007, 3}, {2, 5000, 64}};
     FOR_EACH_ISA(vec)
-    for (int kind = 0; kind < STK_REDUCTION_COUNT; kind++)
+    for (int kind = 0; kind < STK_REDUCE_COUNT; kind++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int32_t parts = 1; parts <= 8; parts += 7) {
                 if (kind == STK_REDUCE_PROD) continue;

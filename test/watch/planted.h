@@ -49,7 +49,7 @@ typedef struct planted {
     stk_tensor *saved[16];
 } planted;
 
-typedef struct planted_lane {
+typedef struct planted_variant {
     const plant *plant;
     stk_job_settings s;
     stk_program *program;
@@ -61,7 +61,7 @@ typedef struct planted_lane {
     int threads;
     bool stop;
     int64_t read_ns, map_ns, shuffle_ns, made; /* atomics */
-} planted_lane;
+} planted_variant;
 
 /* Under a sanitizer arithmetic costs what it never costs else: only faults made of sleep are true there. */
 
@@ -89,19 +89,19 @@ static inline void planted_spin(double ms)
 
 /* ---- input -------------------------------------------------------------------------------------------------- */
 
-static inline int64_t planted_value(const planted_lane *l, stk_knob k, int64_t as_is)
+static inline int64_t planted_value(const planted_variant *l, stk_knob k, int64_t as_is)
 {
     return l->s.value[k] == STK_AS_IS ? as_is : l->s.value[k];
 }
 
-static inline bool planted_cached(const planted_lane *l, int64_t index)
+static inline bool planted_cached(const planted_variant *l, int64_t index)
 {
     if (!l->plant->data_mib) return false;
     int64_t cache = planted_value(l, STK_KNOB_CACHE, l->plant->cache_mib);
     return index % PLANTED_EPOCH < cache * PLANTED_EPOCH / l->plant->data_mib;
 }
 
-static inline void planted_make(planted_lane *l)
+static inline void planted_make(planted_variant *l)
 {
     const plant *p = l->plant;
     int64_t index = __atomic_fetch_add(&l->produced, 1, __ATOMIC_RELAXED);
@@ -122,7 +122,7 @@ static inline void planted_make(planted_lane *l)
 
 static void *planted_producer(void *argument)
 {
-    planted_lane *l = argument;
+    planted_variant *l = argument;
     int token = 1;
     while (!__atomic_load_n(&l->stop, __ATOMIC_ACQUIRE)) {
         planted_make(l);
@@ -131,7 +131,7 @@ static void *planted_producer(void *argument)
     return NULL;
 }
 
-static inline stk_status planted_start_input(planted_lane *l, stk_error *err)
+static inline stk_status planted_start_input(planted_variant *l, stk_error *err)
 {
     int64_t ahead = planted_value(l, STK_KNOB_PREFETCH, l->plant->prefetch);
     int64_t workers = planted_value(l, STK_KNOB_WORKERS, l->plant->workers);
@@ -145,7 +145,7 @@ static inline stk_status planted_start_input(planted_lane *l, stk_error *err)
     return status;
 }
 
-static inline void planted_next(planted_lane *l)
+static inline void planted_next(planted_variant *l)
 {
     int token;
     if (l->s.value[STK_KNOB_FREE_INPUT] == 1) return;
@@ -189,7 +189,7 @@ static inline stk_val planted_logits(stk_graph *g, const plant *p, stk_val x, st
     return planted_dense(g, x, PLANTED_CLASSES, "last", &w[(*n)++]);
 }
 
-static inline stk_status planted_build(planted_lane *l, stk_store *store, stk_program **out,
+static inline stk_status planted_build(planted_variant *l, stk_store *store, stk_program **out,
                                        stk_error *err)
 {
     const plant *p = l->plant;
@@ -220,7 +220,7 @@ static inline stk_status planted_build(planted_lane *l, stk_store *store, stk_pr
     return status;
 }
 
-static inline stk_status planted_batch(planted_lane *l, stk_error *err)
+static inline stk_status planted_batch(planted_variant *l, stk_error *err)
 {
     const plant *p = l->plant;
     bool wide = p->doubles && l->s.value[STK_KNOB_NATIVE_INPUT] != 1;
@@ -245,9 +245,9 @@ static inline stk_status planted_batch(planted_lane *l, stk_error *err)
 
 /* ---- the job's functions ---------------------------------------------------------------------------------------- */
 
-static void planted_close(void *context, void *lane)
+static void planted_close(void *context, void *variant)
 {
-    planted_lane *l = lane;
+    planted_variant *l = variant;
     (void)context;
     __atomic_store_n(&l->stop, true, __ATOMIC_RELEASE);
     if (l->queue) stk_queue_close(l->queue);
@@ -259,11 +259,11 @@ static void planted_close(void *context, void *lane)
     stk_free(l);
 }
 
-static stk_status planted_open(void *context, const stk_job_settings *s, void **lane,
+static stk_status planted_open(void *context, const stk_job_settings *s, void **variant,
                                stk_error *err)
 {
     planted *self = context;
-    planted_lane *l = stk_calloc(1, sizeof *l);
+    planted_variant *l = stk_calloc(1, sizeof *l);
     if (!l) return STK_ERR_MEMORY;
     l->plant = self->plant;
     l->s = *s;
@@ -272,13 +272,13 @@ static stk_status planted_open(void *context, const stk_job_settings *s, void **
     if (status == STK_OK) status = planted_build(l, self->store, &l->program, err);
     if (status == STK_OK) status = planted_start_input(l, err);
     if (status == STK_OK)
-        *lane = l;
+        *variant = l;
     else
         planted_close(context, l);
     return status;
 }
 
-static inline stk_status planted_results(planted_lane *l, stk_error *err)
+static inline stk_status planted_results(planted_variant *l, stk_error *err)
 {
     const plant *p = l->plant;
     int64_t every = planted_value(l, STK_KNOB_READ_EVERY, p->read_every);
@@ -299,7 +299,7 @@ static inline stk_status planted_results(planted_lane *l, stk_error *err)
     return STK_OK;
 }
 
-static inline stk_status planted_step(planted *self, planted_lane *l, stk_error *err)
+static inline stk_status planted_step(planted *self, planted_variant *l, stk_error *err)
 {
     const plant *p = l->plant;
     planted_next(l);
@@ -322,20 +322,20 @@ static inline stk_status planted_step(planted *self, planted_lane *l, stk_error 
     return STK_OK;
 }
 
-static stk_status planted_run(void *context, void *lane, int64_t steps, stk_error *err)
+static stk_status planted_run(void *context, void *variant, int64_t steps, stk_error *err)
 {
     stk_watch_step(0);
     stk_watch_step(1);
     for (int64_t i = 0; i < steps; i++) {
-        STK_TRY(planted_step(context, lane, err));
+        STK_TRY(planted_step(context, variant, err));
         stk_watch_step(1);
     }
     return STK_OK;
 }
 
-static int32_t planted_stages(void *context, void *lane, stk_watch_stage *out, int32_t most)
+static int32_t planted_stages(void *context, void *variant, stk_watch_stage *out, int32_t most)
 {
-    planted_lane *l = lane;
+    planted_variant *l = variant;
     const plant *p = l->plant;
     int32_t workers = l->threads ? l->threads : 1, n = 0;
     int64_t made = __atomic_load_n(&l->made, __ATOMIC_RELAXED);

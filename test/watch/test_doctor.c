@@ -45,22 +45,22 @@ static bool one_of(const char *verdict, const char *list)
 /* ---- what following an advice brings -------------------------------------------------------------------------- */
 
 /* One stretch as a user would time it: some tenths of a second of training. */
-static bool stretch(const stk_job *job, void *lane, int64_t steps, double *seconds)
+static bool stretch(const stk_job *job, void *variant, int64_t steps, double *seconds)
 {
     stk_error err;
     int64_t start = stk_now_ns();
-    bool good = CHECK_OK(job->run(job->context, lane, steps, &err));
+    bool good = CHECK_OK(job->run(job->context, variant, steps, &err));
     *seconds = (double)(stk_now_ns() - start) * 1e-9 / (double)steps;
     return good;
 }
 
 /* Steps of a stretch: whole rounds of everything that is planted to happen now and then. */
-static bool stretch_steps(const stk_job *job, void *lane, double wanted, int64_t *steps)
+static bool stretch_steps(const stk_job *job, void *variant, double wanted, int64_t *steps)
 {
     double seconds = 0, spent = 0;
     int64_t n = 8;
     for (; spent < wanted / 2; n *= 2) {
-        if (!stretch(job, lane, n, &seconds)) return false;
+        if (!stretch(job, variant, n, &seconds)) return false;
         spent += seconds * (double)n;
     }
     *steps = (int64_t)(wanted / seconds) + 1;
@@ -76,24 +76,24 @@ static stk_gain follow(const stk_job *job, const stk_advice *a)
     stk_job_settings with[2] = {stk_job_settings_defaults(), a->settings};
     int pairs = is_strict() ? MOST : 8;
     double wanted = is_strict() ? 0.03 : 0.015, ratio[MOST] = {0}, seconds[2] = {1, 1};
-    void *lane[2] = {NULL, NULL};
+    void *variant[2] = {NULL, NULL};
     int64_t steps[2] = {1, 1}, batch = a->settings.value[STK_KNOB_BATCH];
     bool good = true;
     for (int i = 0; i < 2 && good; i++)
-        good = CHECK_OK(job->open(job->context, &with[i], &lane[i], &err)) &&
-               stretch_steps(job, lane[i], wanted, &steps[i]);
+        good = CHECK_OK(job->open(job->context, &with[i], &variant[i], &err)) &&
+               stretch_steps(job, variant[i], wanted, &steps[i]);
     for (int i = 0; i < pairs && good; i++) {
         for (int k = 0; k < 2 && good; k++) {
             int which = (i + k) % 2;
             double buffers_drained;
-            good = stretch(job, lane[which], steps[which] / 4 + 1, &buffers_drained) &&
-                   stretch(job, lane[which], steps[which], &seconds[which]);
+            good = stretch(job, variant[which], steps[which] / 4 + 1, &buffers_drained) &&
+                   stretch(job, variant[which], steps[which], &seconds[which]);
         }
         ratio[i] = log(seconds[0] / seconds[1]);
         if (batch != STK_AS_IS) ratio[i] += log((double)batch / (double)job->batch);
     }
     for (int i = 0; i < 2; i++)
-        if (lane[i]) job->close(job->context, lane[i]);
+        if (variant[i]) job->close(job->context, variant[i]);
     return stk_gain_of(ratio, pairs);
 }
 
@@ -118,16 +118,16 @@ static double pace(void)
     enum { TURNS = 9 };
     stk_error err;
     planted job = {0};
-    void *lane = NULL;
+    void *variant = NULL;
     stk_job_settings s = stk_job_settings_defaults();
     double seconds[TURNS] = {0};
     int64_t steps = 1;
     if (CHECK_OK(planted_job(&yardstick, &job, &err)) &&
-        CHECK_OK(job.job.open(job.job.context, &s, &lane, &err)) &&
-        stretch_steps(&job.job, lane, 0.01, &steps))
+        CHECK_OK(job.job.open(job.job.context, &s, &variant, &err)) &&
+        stretch_steps(&job.job, variant, 0.01, &steps))
         for (int i = 0; i < TURNS; i++)
-            if (!stretch(&job.job, lane, steps, &seconds[i])) break;
-    if (lane) job.job.close(job.job.context, lane);
+            if (!stretch(&job.job, variant, steps, &seconds[i])) break;
+    if (variant) job.job.close(job.job.context, variant);
     planted_release(&job);
     return stk_median(seconds, TURNS);
 }
@@ -362,11 +362,11 @@ TEST(competing_processes_are_noise)
 static void train(planted *job, int64_t steps, stk_tensor **weights)
 {
     stk_error err;
-    void *lane = NULL;
+    void *variant = NULL;
     stk_job_settings s = stk_job_settings_defaults();
-    REQUIRE(CHECK_OK(job->job.open(job, &s, &lane, &err)));
-    CHECK_OK(job->job.run(job, lane, steps, &err));
-    job->job.close(job, lane);
+    REQUIRE(CHECK_OK(job->job.open(job, &s, &variant, &err)));
+    CHECK_OK(job->job.run(job, variant, steps, &err));
+    job->job.close(job, variant);
     if (weights) CHECK_OK(stk_store_get(job->store, "w0", weights, &err));
 }
 

@@ -18,7 +18,7 @@ static stk_report *record(const plant *p, int64_t steps, int64_t sample)
     planted job;
     stk_watch *watch = NULL;
     stk_report *r = NULL;
-    void *lane = NULL;
+    void *variant = NULL;
     stk_job_settings s = stk_job_settings_defaults();
     stk_watch_settings o = stk_watch_settings_defaults();
     o.title = "a <job> & its \"books\"";
@@ -26,13 +26,13 @@ static stk_report *record(const plant *p, int64_t steps, int64_t sample)
     o.sample = sample;
     if (!CHECK_OK(planted_job(p, &job, &err))) return NULL;
     CHECK_OK(stk_watch_start(&o, &watch, &err));
-    CHECK_OK(job.job.open(&job, &s, &lane, &err));
-    CHECK_OK(job.job.run(&job, lane, steps, &err));
+    CHECK_OK(job.job.open(&job, &s, &variant, &err));
+    CHECK_OK(job.job.run(&job, variant, steps, &err));
     CHECK_OK(stk_watch_stop(watch, &r, &err));
     stk_watch_stage stages[8];
-    int32_t n = job.job.stages(&job, lane, stages, 8);
+    int32_t n = job.job.stages(&job, variant, stages, 8);
     for (int32_t i = 0; r && i < n; i++) CHECK_OK(stk_report_add_stage(r, &stages[i], &err));
-    job.job.close(&job, lane);
+    job.job.close(&job, variant);
     planted_release(&job);
     return r;
 }

@@ -237,7 +237,7 @@ TEST(queues_of_a_pipeline_have_depth_room_and_bytes)
     setup s;
     stk_error err;
     stk_job job = {0};
-    void *lane = NULL;
+    void *variant = NULL;
     stk_watch_stage stages[8];
     stk_job_settings as_is = stk_job_settings_defaults();
     REQUIRE(begin(&s, false));
@@ -248,9 +248,9 @@ TEST(queues_of_a_pipeline_have_depth_room_and_bytes)
     s.dataset = stk_data_prefetch(s.dataset, AHEAD, &err);
     stk_train_data data = data_of(&s);
     REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, NULL, &job, &err)));
-    REQUIRE(CHECK_OK(job.open(job.context, &as_is, &lane, &err)));
-    CHECK_OK(job.run(job.context, lane, 40, &err));
-    int32_t n = job.stages(job.context, lane, stages, 8), found = 0;
+    REQUIRE(CHECK_OK(job.open(job.context, &as_is, &variant, &err)));
+    CHECK_OK(job.run(job.context, variant, 40, &err));
+    int32_t n = job.stages(job.context, variant, stages, 8), found = 0;
     for (int32_t i = 0; i < n; i++) {
         const stk_watch_stage *v = &stages[i];
         bool shuffles = !strncmp(v->name, "shuffle", 7), ahead = !strncmp(v->name, "prefetch", 8);
@@ -262,7 +262,7 @@ TEST(queues_of_a_pipeline_have_depth_room_and_bytes)
         if (shuffles) CHECK(v->bytes >= (BUFFER - BATCH) * (WIDTH + 4) * 4);
     }
     CHECK_EQ_I64(found, 2);
-    job.close(job.context, lane);
+    job.close(job.context, variant);
     stk_train_job_release(&job);
     end(&s);
 }
@@ -312,7 +312,7 @@ static stk_status count_call(stk_callback *self, stk_trainer *t, const stk_progr
     return STK_OK;
 }
 
-/* Lanes with everything changed run, and nothing of it stays. */
+/* Variants with everything changed run, and nothing of it stays. */
 TEST(every_knob_turns_and_leaves_no_trace)
 {
     static const struct {
@@ -346,21 +346,21 @@ TEST(every_knob_turns_and_leaves_no_trace)
     CHECK(!job.knob[STK_KNOB_FUSED].offered); /* is so already */
     CHECK_OK(job.save(job.context, &err));
     for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
-        void *lane = NULL;
+        void *variant = NULL;
         stk_job_settings w = stk_job_settings_defaults();
         w.value[turns[i].knob] = turns[i].value;
         int64_t calls = count.calls;
-        if (!CHECK_OK(job.open(job.context, &w, &lane, &err))) continue;
-        CHECK_OK(job.run(job.context, lane, 20, &err));
+        if (!CHECK_OK(job.open(job.context, &w, &variant, &err))) continue;
+        CHECK_OK(job.run(job.context, variant, 20, &err));
         char remark[64] = "?";
-        job.remark(job.context, lane, remark, sizeof remark);
+        job.remark(job.context, variant, remark, sizeof remark);
         CHECK_STR(remark, "");
         if (turns[i].knob == STK_KNOB_CALLBACK_EVERY) CHECK_EQ_I64(count.calls - calls, 2);
         stk_watch_stage stages[8];
-        int32_t n = job.stages(job.context, lane, stages, 8);
+        int32_t n = job.stages(job.context, variant, stages, 8);
         CHECK(n >= 3);
         if (turns[i].knob == STK_KNOB_PREFETCH) CHECK(stages[n - 1].seconds > 0);
-        job.close(job.context, lane);
+        job.close(job.context, variant);
     }
     CHECK_OK(job.restore(job.context, &err));
     CHECK(state == 0);
@@ -373,22 +373,22 @@ TEST(every_knob_turns_and_leaves_no_trace)
     end(&s);
 }
 
-static bool has_stage(const stk_job *job, void *lane, const char *name)
+static bool has_stage(const stk_job *job, void *variant, const char *name)
 {
     stk_watch_stage stages[16];
-    int32_t n = job->stages(job->context, lane, stages, 16);
+    int32_t n = job->stages(job->context, variant, stages, 16);
     for (int32_t i = 0; i < n && i < 16; i++)
         if (strstr(stages[i].name, name)) return true;
     return false;
 }
 
-/* Settings survive a file; a lane with them has the cache; one that takes too long to fill says so. */
+/* Settings survive a file; a variant with them has the cache; one that takes too long to fill says so. */
 TEST(a_cache_is_written_down_and_filled)
 {
     stk_error err;
     stk_job job = {0};
     setup s;
-    void *lane = NULL;
+    void *variant = NULL;
     char remark[64] = "";
     const char *path = temporary("settings.json");
     stk_job_settings w = stk_job_settings_defaults(), read = stk_job_settings_defaults();
@@ -400,13 +400,13 @@ TEST(a_cache_is_written_down_and_filled)
     stk_train_data data = data_of(&s);
     row_us = 10000; /* 2.5 s for all */
     if (CHECK_OK(stk_train_job_new(s.trainer, &data, NULL, &job, &err)) &&
-        CHECK_OK(job.open(job.context, &read, &lane, &err))) {
-        job.remark(job.context, lane, remark, sizeof remark);
+        CHECK_OK(job.open(job.context, &read, &variant, &err))) {
+        job.remark(job.context, variant, remark, sizeof remark);
         CHECK_CONTAINS(remark, "of 256 elements");
         row_us = 1000000; /* whoever calls the map again does not get far */
-        CHECK_OK(job.run(job.context, lane, 40, &err));
-        CHECK(has_stage(&job, lane, "cache"));
-        job.close(job.context, lane);
+        CHECK_OK(job.run(job.context, variant, 40, &err));
+        CHECK(has_stage(&job, variant, "cache"));
+        job.close(job.context, variant);
     }
     row_us = 100;
     stk_train_job_release(&job);

@@ -4,7 +4,7 @@
 
 #include "data/core/node.h"
 
-/* By number, with workers: jobs of some elements each, in flight ahead of the consumer. Saved positions are those of
+/* By number, with workers: items of some elements each, in flight ahead of the consumer. Saved positions are those of
  * the walk without workers. */
 extern const stk_walk stk_ahead_walk;
 

@@ -108,10 +108,10 @@ stk_status stk_schema_tensors(const char *who, const stk_schema *schema, stk_err
 typedef struct stk_counters {        /* all atomic; times in ticks */
     int64_t elements, bytes, errors; /* errors: passed over */
     int64_t inside;                  /* time in calls of this stage, inputs included */
-    int64_t working;                 /* time of workers in its jobs */
+    int64_t working;                 /* time of workers in its items */
     int64_t working_cpu;             /* of it, on a processor, as far as sampled (ns), and ... */
     int64_t working_sampled;         /* ... the time it was sampled over (ns) */
-    int64_t waiting;                 /* consumer waited for this stage's jobs */
+    int64_t waiting;                 /* consumer waited for this stage's items */
     int64_t full;                    /* producer of this stage waited for room */
     int64_t depth, capacity, workers;
     int64_t held; /* bytes of elements in a buffer of its own */
@@ -129,7 +129,7 @@ struct stk_stage {
     bool queues; /* has elements in flight; set by the tuner, atomic */
 };
 void stk_stage_saw(stk_stage *stage,
-                   int64_t bytes); /* an element, with what its job held besides */
+                   int64_t bytes); /* an element, with what its item held besides */
 
 /* The stages of a dataset in a running stream: of the root, or of what a flat_map has just been given. */
 stk_status stk_stage_new(stk_run *run, stk_dataset *ds, stk_stage **out, stk_error *err);

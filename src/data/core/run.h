@@ -14,7 +14,7 @@ struct stk_run {
     stk_stream_options options; /* resolved: no zeros */
     int32_t cpus;
     stk_slab *slab;
-    stk_workers *crew; /* NULL until the first job wants it */
+    stk_workers *crew; /* NULL until the first item wants it */
     pthread_mutex_t lock;
     int64_t ram_used, ram_peak; /* atomic */
     int32_t queues; /* stages with elements in flight, which share what is left; atomic */
@@ -31,7 +31,7 @@ void stk_run_release(stk_run *run);
 
 stk_run *stk_stream_run(stk_stream *stream); /* NULL for streams that are not of a dataset */
 
-/* Workers are never more than this; jobs of one thread are done by whoever waits for them. */
+/* Workers are never more than this; items of one thread are done by whoever waits for them. */
 bool stk_run_has_workers(const stk_run *run);
 stk_status stk_run_crew(stk_run *run, stk_workers **out, stk_error *err);
 

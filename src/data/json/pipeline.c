@@ -93,7 +93,7 @@ stk_status stk_option_text(const stk_json *op, const char *name, const char **va
     return STK_OK;
 }
 
-static stk_status unknown_option(const char *name, const stk_option *list, stk_error *err)
+static stk_status unknown_option(const char *name, const stk_pipeline_option *list, stk_error *err)
 {
     enum { MOST = 64 };
     const char *names[MOST] = {NULL};
@@ -108,7 +108,7 @@ static stk_status unknown_option(const char *name, const stk_option *list, stk_e
                     n ? text : " none", *near ? "." : "", near);
 }
 
-static stk_status options_list(const stk_json *op, const stk_option *list, stk_error *err)
+static stk_status options_list(const stk_json *op, const stk_pipeline_option *list, stk_error *err)
 {
     for (int64_t i = 0; i < op->count; i++) {
         const char *name = op->items[i].name;
@@ -116,12 +116,12 @@ static stk_status options_list(const stk_json *op, const stk_option *list, stk_e
         for (int k = 0; list[k].name && !known; k++) known = strcmp(name, list[k].name) == 0;
         if (!known) return unknown_option(name, list, err);
     }
-    for (const stk_option *o = list; o->name; o++) {
-        if (o->kind == STK_OPTION_INT)
+    for (const stk_pipeline_option *o = list; o->name; o++) {
+        if (o->kind == STK_PIPELINE_INT)
             STK_TRY(stk_option_int(op, o->name, o->low, o->high, o->value, err));
-        else if (o->kind == STK_OPTION_BOOL)
+        else if (o->kind == STK_PIPELINE_BOOL)
             STK_TRY(stk_option_bool(op, o->name, o->value, err));
-        else if (o->kind == STK_OPTION_TEXT)
+        else if (o->kind == STK_PIPELINE_TEXT)
             STK_TRY(stk_option_text(op, o->name, o->value, err));
     }
     return STK_OK;
@@ -129,12 +129,13 @@ static stk_status options_list(const stk_json *op, const stk_option *list, stk_e
 
 stk_status stk_options_known(const stk_json *op, const char *const *names, stk_error *err)
 {
-    stk_option list[32] = {{0}};
-    for (int k = 0; k < 31 && names[k]; k++) list[k] = (stk_option)STK_OTHER(names[k]);
+    stk_pipeline_option list[32] = {{0}};
+    for (int k = 0; k < 31 && names[k]; k++) list[k] = (stk_pipeline_option)STK_OTHER(names[k]);
     return options_list(op, list, err);
 }
 
-bool stk_options_good(stk_dataset *in, const stk_json *op, const stk_option *list, stk_error *err)
+bool stk_options_good(stk_dataset *in, const stk_json *op, const stk_pipeline_option *list,
+                      stk_error *err)
 {
     if (options_list(op, list, err) == STK_OK) return true;
     stk_dataset_release(in);
@@ -213,7 +214,7 @@ static stk_dataset *read_sized(const struct row *row, stk_dataset *in, const stk
 {
     int64_t size = 0;
     bool drop = false;
-    const stk_option *options =
+    const stk_pipeline_option *options =
         STK_OPTIONS(STK_INT("size", &size, 1, INT32_MAX), STK_BOOLEAN("drop_remainder", &drop));
     if (!stk_options_good(in, op, options, err)) return NULL;
     if (size) return row->sized(in, size, drop, err);
@@ -228,7 +229,9 @@ static stk_dataset *read_row(const struct row *row, stk_dataset *in, const stk_j
     int64_t number = row->otherwise;
     switch (row->form) {
     case MAP: return read_map(row->read_map, in, op, p->folder, err);
-    case PLAIN: return stk_options_good(in, op, &(stk_option){0}, err) ? row->plain(in, err) : NULL;
+    case PLAIN:
+        return stk_options_good(in, op, &(stk_pipeline_option){0}, err) ? row->plain(in, err)
+                                                                        : NULL;
     case NUMBER:
         return stk_options_good(in, op,
                                 STK_OPTIONS(STK_INT(row->option, &number, -1, INT64_MAX / 4)), err)

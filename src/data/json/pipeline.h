@@ -41,31 +41,33 @@ stk_status stk_option_text(const stk_json *op, const char *name, const char **va
 stk_status stk_options_known(const stk_json *op, const char *const *names, stk_error *err);
 
 /* All options of an op in one list that ends with an empty row; others are errors. */
-typedef struct stk_option {
+typedef struct stk_pipeline_option {
     const char *name;
-    enum { STK_OPTION_ANY, STK_OPTION_INT, STK_OPTION_BOOL, STK_OPTION_TEXT } kind;
+    enum { STK_PIPELINE_ANY, STK_PIPELINE_INT, STK_PIPELINE_BOOL, STK_PIPELINE_TEXT } kind;
     void *value; /* int64_t, bool, const char * */
     int64_t low, high;
-} stk_option;
+} stk_pipeline_option;
 #define STK_INT(name, value, low, high)                                                            \
     {                                                                                              \
-        name, STK_OPTION_INT, value, low, high                                                     \
+        name, STK_PIPELINE_INT, value, low, high                                                   \
     }
 #define STK_BOOLEAN(name, value)                                                                   \
     {                                                                                              \
-        name, STK_OPTION_BOOL, value, 0, 0                                                         \
+        name, STK_PIPELINE_BOOL, value, 0, 0                                                       \
     }
 #define STK_TEXT(name, value)                                                                      \
     {                                                                                              \
-        name, STK_OPTION_TEXT, value, 0, 0                                                         \
+        name, STK_PIPELINE_TEXT, value, 0, 0                                                       \
     }
 #define STK_OTHER(name)                                                                            \
     {                                                                                              \
-        name, STK_OPTION_ANY, NULL, 0, 0                                                           \
+        name, STK_PIPELINE_ANY, NULL, 0, 0                                                         \
     } /* read by the caller */
 /* True when they are good; otherwise `in` is released. */
-bool stk_options_good(stk_dataset *in, const stk_json *op, const stk_option *rows, stk_error *err);
-#define STK_OPTIONS(...) ((const stk_option[]){__VA_ARGS__, {NULL, STK_OPTION_ANY, NULL, 0, 0}})
+bool stk_options_good(stk_dataset *in, const stk_json *op, const stk_pipeline_option *rows,
+                      stk_error *err);
+#define STK_OPTIONS(...)                                                                           \
+    ((const stk_pipeline_option[]){__VA_ARGS__, {NULL, STK_PIPELINE_ANY, NULL, 0, 0}})
 
 /* parallel, seed and unordered of any map. */
 stk_status stk_options_map(const stk_json *op, stk_map_options *o, stk_error *err);

@@ -65,7 +65,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 
 /* ---- in order ------------------------------------------------------------------------------------------ */
 typedef struct batching {
-    stk_stage *map; /* whose functions the jobs apply; NULL: none */
+    stk_stage *map; /* whose functions the items apply; NULL: none */
     stk_iter *in;
     stk_marks marks;
     stk_ring *ring;
@@ -111,32 +111,32 @@ static stk_status map_and_stack(stk_iter *it, load *l, stk_error *err)
     return status;
 }
 
-static void work(void *context, stk_job *job)
+static void work(void *context, stk_ring_item *item)
 {
     stk_iter *it = context;
     batching *own = it->own;
-    load *l = (load *)job->data;
+    load *l = (load *)item->data;
     int32_t width = source_of(own)->ds->schema->n, wide = it->stage->ds->schema->n;
     int64_t held = stk_parts_bytes(l->count * width, l->in);
     if (!l->failed && !own->map)
-        job->status =
-            stk_stack(it->stage->run, "batch", width, l->count, l->in, l->out, &job->error);
+        item->status =
+            stk_stack(it->stage->run, "batch", width, l->count, l->in, l->out, &item->error);
     else if (!l->failed && stk_schema_fixed(own->map->ds->schema))
-        job->status = map_rows(it, l, &job->error);
+        item->status = map_rows(it, l, &item->error);
     else if (!l->failed)
-        job->status = map_and_stack(it, l, &job->error);
+        item->status = map_and_stack(it, l, &item->error);
     stk_parts_release(l->count * width, l->in);
     int64_t bytes = 0;
-    for (int32_t i = 0; i < wide && job->status == STK_OK; i++)
+    for (int32_t i = 0; i < wide && item->status == STK_OK; i++)
         bytes += stk_tensor_bytes(l->out[i]);
     stk_stage_saw(it->stage, bytes + held);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static void clean(stk_job *job)
+static void clean(stk_ring_item *item)
 {
-    load *l = (load *)job->data;
-    stk_iter *it = stk_ring_context(job->ring);
+    load *l = (load *)item->data;
+    stk_iter *it = stk_ring_context(item->ring);
     const batch *c = it->stage->ds->config;
     stk_parts_release(c->size * source_of(it->own)->ds->schema->n, l->in);
     stk_parts_release(it->stage->ds->schema->n, l->out);
@@ -163,9 +163,9 @@ static stk_status start_batch(stk_iter *it, stk_error *err)
     const batch *c = it->stage->ds->config;
     int32_t width = source_of(own)->ds->schema->n;
     STK_TRY(stk_marks_note(&own->marks, own->in, own->pulled, c->size * 4, err));
-    stk_job *job = stk_ring_begin(own->ring, err);
-    if (!job) return STK_ERR_MEMORY;
-    load *l = (load *)job->data;
+    stk_ring_item *item = stk_ring_begin(own->ring, err);
+    if (!item) return STK_ERR_MEMORY;
+    load *l = (load *)item->data;
     if (!l->in) l->in = stk_parts_new(c->size * width);
     if (!l->out) l->out = stk_parts_new(it->stage->ds->schema->n);
     if (!l->in || !l->out) return stk_fail_memory(err, "batch", (size_t)(c->size * width) * 8);
@@ -183,15 +183,15 @@ static stk_status start_batch(stk_iter *it, stk_error *err)
             l->count++;
         else if (!l->failed) {
             l->failed = true;
-            job->status = status;
-            job->error = error;
+            item->status = status;
+            item->error = error;
         }
     }
     if (seen == 0 || (seen < c->size && c->drop_remainder)) {
         stk_parts_release(l->count * width, l->in);
         return STK_OK;
     }
-    return stk_ring_start(own->ring, job, err);
+    return stk_ring_start(own->ring, item, err);
 }
 
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
@@ -202,15 +202,15 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     while (!own->ended && stk_ring_depth(own->ring) < room) STK_TRY(start_batch(it, err));
     *end = stk_ring_depth(own->ring) == 0;
     if (*end) return STK_OK;
-    stk_job *job = stk_ring_oldest(own->ring, err);
-    if (!job) return STK_ERR_CANCELLED;
-    load *l = (load *)job->data;
-    if (job->status != STK_OK && err) *err = job->error;
+    stk_ring_item *item = stk_ring_oldest(own->ring, err);
+    if (!item) return STK_ERR_CANCELLED;
+    load *l = (load *)item->data;
+    if (item->status != STK_OK && err) *err = item->error;
     memcpy(parts, l->out, (size_t)it->stage->ds->schema->n * sizeof *parts);
     memset(l->out, 0, (size_t)it->stage->ds->schema->n * sizeof *parts);
-    stk_status status = job->status;
-    stk_ring_pop(own->ring, job);
-    stk_job *oldest = stk_ring_at(own->ring, 0);
+    stk_status status = item->status;
+    stk_ring_pop(own->ring, item);
+    stk_ring_item *oldest = stk_ring_at(own->ring, 0);
     stk_marks_forget(&own->marks, oldest ? ((load *)oldest->data)->first : own->pulled);
     stk_tuner_tick(it->stage->run);
     return status;
@@ -219,7 +219,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
 static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
 {
     batching *own = it->own;
-    stk_job *oldest = stk_ring_at(own->ring, 0);
+    stk_ring_item *oldest = stk_ring_at(own->ring, 0);
     STK_TRY(stk_marks_note(&own->marks, own->in, own->pulled, 1, err));
     return stk_marks_save(&own->marks, oldest ? ((load *)oldest->data)->first : own->pulled, out,
                           err);

@@ -1,5 +1,5 @@
 /* interleave, flat_map - a function makes a dataset of each element; `cycle` of them are read in turn, `block` elements at
- * a time. With workers each open dataset (a lane) is read ahead by jobs of its own; the order is the same, unless any order
+ * a time. With workers each open dataset (a lane) is read ahead by items of its own; the order is the same, unless any order
  * will do (options.deterministic): then the next element is that of a lane that has one.
  *
  * A lane's position is the state of its iterator when the piece being handed out was begun, and how much of the
@@ -73,10 +73,10 @@ static void piece_clear(piece *p, int32_t width)
     p->end = p->failed = false;
 }
 
-static void work(void *context, stk_job *job)
+static void work(void *context, stk_ring_item *item)
 {
     lane *l = context;
-    piece *p = *(piece **)job->data;
+    piece *p = *(piece **)item->data;
     int32_t width = l->owner->stage->ds->schema->n;
     int64_t size = __atomic_load_n(&l->owner->stage->element_bytes, __ATOMIC_RELAXED);
     int64_t most = size > LARGE ? 1 : PIECE;
@@ -94,11 +94,11 @@ static void work(void *context, stk_job *job)
 static stk_status lane_start(lane *l, stk_error *err)
 {
     piece *p = &l->pieces[l->ready ? !l->now : l->now];
-    stk_job *job = stk_ring_begin(l->ring, err);
-    if (!job) return STK_ERR_MEMORY;
+    stk_ring_item *item = stk_ring_begin(l->ring, err);
+    if (!item) return STK_ERR_MEMORY;
     piece_clear(p, l->owner->stage->ds->schema->n);
-    *(piece **)job->data = p;
-    return stk_ring_start(l->ring, job, err);
+    *(piece **)item->data = p;
+    return stk_ring_start(l->ring, item, err);
 }
 
 static void lane_close(lane *l)
@@ -173,9 +173,9 @@ static stk_status lane_next(lane *l, stk_tensor **parts, bool *end, stk_error *e
     int32_t width = l->owner->stage->ds->schema->n;
     for (;;) {
         if (!l->ready) {
-            stk_job *job = stk_ring_oldest(l->ring, err);
-            if (!job) return STK_ERR_CANCELLED;
-            stk_ring_pop(l->ring, job);
+            stk_ring_item *item = stk_ring_oldest(l->ring, err);
+            if (!item) return STK_ERR_CANCELLED;
+            stk_ring_pop(l->ring, item);
             l->ready = true;
             l->at = 0;
             if (!l->pieces[l->now].end) STK_TRY(lane_start(l, err));

@@ -161,25 +161,25 @@ typedef struct call {
     bool failed; /* reading the input did; nothing to map */
 } call;
 
-static void work(void *context, stk_job *job)
+static void work(void *context, stk_ring_item *item)
 {
     stk_iter *it = context;
-    call *c = (call *)job->data;
+    call *c = (call *)item->data;
     if (c->failed) return;
     int32_t n = it->stage->in[0]->ds->schema->n;
     int64_t bytes = 0, held = stk_parts_bytes(n, c->in);
-    job->status = stk_map_apply(it->stage, it->epoch, job->number, c->in, c->out, &job->error);
+    item->status = stk_map_apply(it->stage, it->epoch, item->number, c->in, c->out, &item->error);
     stk_parts_release(n, c->in);
-    for (int32_t i = 0; i < it->stage->ds->schema->n && job->status == STK_OK; i++)
+    for (int32_t i = 0; i < it->stage->ds->schema->n && item->status == STK_OK; i++)
         bytes += stk_tensor_bytes(c->out[i]);
     stk_stage_saw(it->stage, bytes + held);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static void clean(stk_job *job)
+static void clean(stk_ring_item *item)
 {
-    call *c = (call *)job->data;
-    stk_iter *it = stk_ring_context(job->ring);
+    call *c = (call *)item->data;
+    stk_iter *it = stk_ring_context(item->ring);
     stk_parts_release(it->stage->in[0]->ds->schema->n, c->in);
     stk_parts_release(it->stage->ds->schema->n, c->out);
     stk_free(c->in);
@@ -197,17 +197,17 @@ static stk_status start_call(stk_iter *it, stk_error *err)
 {
     mapping *own = it->own;
     STK_TRY(stk_marks_note(&own->marks, own->in, own->pulled, MARK_EVERY, err));
-    stk_job *job = stk_ring_begin(own->ring, err);
-    if (!job) return STK_ERR_MEMORY;
-    call *c = (call *)job->data;
+    stk_ring_item *item = stk_ring_begin(own->ring, err);
+    if (!item) return STK_ERR_MEMORY;
+    call *c = (call *)item->data;
     if (!c->in) c->in = stk_parts_new(own->in->stage->ds->schema->n);
     if (!c->out) c->out = stk_parts_new(it->stage->ds->schema->n);
     if (!c->in || !c->out) return stk_fail_memory(err, "map", 64);
-    job->status = stk_iter_next(own->in, c->in, &own->ended, &job->error);
-    c->failed = job->status != STK_OK;
+    item->status = stk_iter_next(own->in, c->in, &own->ended, &item->error);
+    c->failed = item->status != STK_OK;
     if (own->ended) return STK_OK;
     own->pulled++;
-    return stk_ring_start(own->ring, job, err);
+    return stk_ring_start(own->ring, item, err);
 }
 
 static bool in_order(const stk_iter *it)
@@ -233,17 +233,17 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
         while (!own->ended && stk_ring_has_room(own->ring, room)) STK_TRY(start_call(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        stk_job *job =
+        stk_ring_item *item =
             in_order(it) ? stk_ring_oldest(own->ring, err) : stk_ring_any(own->ring, err);
-        if (!job) return STK_ERR_CANCELLED;
-        call *k = (call *)job->data;
-        stk_status status = job->status;
-        bool again = skipped(own, job->number);
-        if (status != STK_OK && err) *err = job->error;
+        if (!item) return STK_ERR_CANCELLED;
+        call *k = (call *)item->data;
+        stk_status status = item->status;
+        bool again = skipped(own, item->number);
+        if (status != STK_OK && err) *err = item->error;
         if (again) stk_parts_release(it->stage->ds->schema->n, k->out);
         memcpy(parts, k->out, (size_t)it->stage->ds->schema->n * sizeof *parts);
         memset(k->out, 0, (size_t)it->stage->ds->schema->n * sizeof *parts);
-        stk_ring_pop(own->ring, job);
+        stk_ring_pop(own->ring, item);
         stk_marks_forget(&own->marks, own->pulled - stk_ring_depth(own->ring));
         stk_tuner_tick(it->stage->run);
         if (!again) return status;
@@ -257,11 +257,11 @@ static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
     int64_t oldest = own->pulled - stk_ring_depth(own->ring), taken = 0;
     STK_TRY(stk_marks_note(&own->marks, own->in, own->pulled, 1, err));
     STK_TRY(stk_marks_save(&own->marks, oldest, out, err));
-    stk_job *job;
-    for (int64_t i = 0; (job = stk_ring_at(own->ring, i)); i++) taken += job->taken;
+    stk_ring_item *item;
+    for (int64_t i = 0; (item = stk_ring_at(own->ring, i)); i++) taken += item->taken;
     stk_state_put(out, taken);
-    for (int64_t i = 0; (job = stk_ring_at(own->ring, i)); i++)
-        if (job->taken) stk_state_put(out, job->number);
+    for (int64_t i = 0; (item = stk_ring_at(own->ring, i)); i++)
+        if (item->taken) stk_state_put(out, item->number);
     return STK_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The walk by number with workers. A job makes `grain` elements in a row; the grain grows until a job takes about
+/* The walk by number with workers. A item makes `grain` elements in a row; the grain grows until a item takes about
  * a fifth of a millisecond, so that scalars are not handed over one by one. */
 #include "base/clock.h"
 #include "base/tensor.h"
@@ -12,10 +12,10 @@ enum { MOST_GRAIN = 256, JOB_TICKS = 500000, MOST_JOB_BYTES = 1 << 19 };
 
 typedef struct ahead {
     stk_ring *ring;
-    int64_t begun; /* next to be given to a job */
+    int64_t begun; /* next to be given to a item */
     int64_t grain;
-    stk_job *job; /* being handed out */
-    int64_t at;   /* of its elements */
+    stk_ring_item *item; /* being handed out */
+    int64_t at;          /* of its elements */
     bool any_order;
     stk_gaps *gaps; /* restored: not to be made again */
 } ahead;
@@ -27,26 +27,26 @@ typedef struct piece {
     int64_t room;
 } piece;
 
-static void work(void *context, stk_job *job)
+static void work(void *context, stk_ring_item *item)
 {
     stk_iter *it = context;
-    piece *p = (piece *)job->data;
+    piece *p = (piece *)item->data;
     int32_t width = it->stage->ds->schema->n;
     int64_t bytes = 0;
-    job->status = STK_OK;
-    for (; p->made < p->count && job->status == STK_OK; p->made++) {
+    item->status = STK_OK;
+    for (; p->made < p->count && item->status == STK_OK; p->made++) {
         stk_tensor **parts = p->parts + p->made * width;
-        job->status = stk_stage_get(it->stage, it->epoch, p->first + p->made, parts, &job->error);
-        if (job->status != STK_OK) return;
+        item->status = stk_stage_get(it->stage, it->epoch, p->first + p->made, parts, &item->error);
+        if (item->status != STK_OK) return;
         for (int32_t i = 0; i < width; i++) bytes += stk_tensor_bytes(parts[i]);
     }
     if (p->count) stk_stage_saw(it->stage, bytes / p->count);
     __atomic_add_fetch(&it->stage->count.bytes, bytes, __ATOMIC_RELAXED);
 }
 
-static void clean(stk_job *job)
+static void clean(stk_ring_item *item)
 {
-    piece *p = (piece *)job->data;
+    piece *p = (piece *)item->data;
     if (p->parts) stk_parts_release(p->room, p->parts);
     stk_free(p->parts);
     p->parts = NULL;
@@ -74,9 +74,9 @@ static stk_status start_job(stk_iter *it, stk_error *err)
     ahead *own = it->own;
     int64_t width = it->stage->ds->schema->n;
     int64_t count = stk_min_i64(own->grain, left(it));
-    stk_job *job = stk_ring_begin(own->ring, err);
-    if (!job) return STK_ERR_MEMORY;
-    piece *p = (piece *)job->data;
+    stk_ring_item *item = stk_ring_begin(own->ring, err);
+    if (!item) return STK_ERR_MEMORY;
+    piece *p = (piece *)item->data;
     if (p->room < count * width) {
         stk_free(p->parts); /* all handles in it were handed out */
         p->room = 0;
@@ -90,49 +90,49 @@ static stk_status start_job(stk_iter *it, stk_error *err)
     p->made = 0;
     own->begun += count;
     p->upto = own->begun;
-    return stk_ring_start(own->ring, job, err);
+    return stk_ring_start(own->ring, item, err);
 }
 
-static void adapt_grain(stk_iter *it, const stk_job *job)
+static void adapt_grain(stk_iter *it, const stk_ring_item *item)
 {
     ahead *own = it->own;
-    const piece *p = (const piece *)job->data;
+    const piece *p = (const piece *)item->data;
     if (p->count < own->grain) return;
     int64_t bytes = __atomic_load_n(&it->stage->element_bytes, __ATOMIC_RELAXED);
-    bool more = job->ticks < JOB_TICKS / 2 && own->grain < MOST_GRAIN &&
+    bool more = item->ticks < JOB_TICKS / 2 && own->grain < MOST_GRAIN &&
                 bytes * own->grain * 2 <= MOST_JOB_BYTES;
     if (more)
         own->grain *= 2;
-    else if (job->ticks > JOB_TICKS * 4 && own->grain > 1)
+    else if (item->ticks > JOB_TICKS * 4 && own->grain > 1)
         own->grain /= 2;
 }
 
-/* Behind a failed element the rest of its job is still to be made; that is done here and now. */
+/* Behind a failed element the rest of its item is still to be made; that is done here and now. */
 static stk_status hand_failure(stk_iter *it, stk_error *err)
 {
     ahead *own = it->own;
-    stk_job *job = own->job;
-    piece *p = (piece *)job->data;
-    stk_status status = job->status;
-    if (err) *err = job->error;
+    stk_ring_item *item = own->item;
+    piece *p = (piece *)item->data;
+    stk_status status = item->status;
+    if (err) *err = item->error;
     int64_t done = p->made + 1, width = it->stage->ds->schema->n;
     memset(p->parts, 0, (size_t)(p->made * width) * sizeof *p->parts);
     p->first += done;
     p->count -= done;
     p->made = 0;
     own->at = 0;
-    job->status = STK_OK;
-    if (p->count) work(it, job);
+    item->status = STK_OK;
+    if (p->count) work(it, item);
     return status;
 }
 
 static void next_job(stk_iter *it)
 {
     ahead *own = it->own;
-    if (own->job) {
-        adapt_grain(it, own->job);
-        stk_ring_pop(own->ring, own->job);
-        own->job = NULL;
+    if (own->item) {
+        adapt_grain(it, own->item);
+        stk_ring_pop(own->ring, own->item);
+        own->item = NULL;
         stk_tuner_tick(it->stage->run);
     }
 }
@@ -141,20 +141,20 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
 {
     ahead *own = it->own;
     int64_t width = it->stage->ds->schema->n;
-    if (own->job && own->at == ((piece *)own->job->data)->count) next_job(it);
-    while (!own->job) {
+    if (own->item && own->at == ((piece *)own->item->data)->count) next_job(it);
+    while (!own->item) {
         int64_t room = stk_tuner_in_flight(it->stage, own->grain);
         while (stk_ring_has_room(own->ring, room) && left(it) > 0) STK_TRY(start_job(it, err));
         *end = stk_ring_depth(own->ring) == 0;
         if (*end) return STK_OK;
-        stk_job *job =
+        stk_ring_item *item =
             own->any_order ? stk_ring_any(own->ring, err) : stk_ring_oldest(own->ring, err);
-        if (!job) return STK_ERR_CANCELLED;
-        own->job = job;
+        if (!item) return STK_ERR_CANCELLED;
+        own->item = item;
         own->at = 0;
-        if (((piece *)job->data)->count == 0) next_job(it);
+        if (((piece *)item->data)->count == 0) next_job(it);
     }
-    piece *p = (piece *)own->job->data;
+    piece *p = (piece *)own->item->data;
     if (own->at == p->made) return hand_failure(it, err);
     memcpy(parts, p->parts + own->at * width, (size_t)width * sizeof *parts);
     memset(p->parts + own->at * width, 0, (size_t)width * sizeof *parts);
@@ -162,15 +162,15 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     return STK_OK;
 }
 
-/* Where job `i` of the ring stands: everything before *at was handed out, and all of it when it was taken. */
+/* Where item `i` of the ring stands: everything before *at was handed out, and all of it when it was taken. */
 static bool job_place(stk_iter *it, int64_t i, int64_t *from, int64_t *at)
 {
     ahead *own = it->own;
-    stk_job *job = stk_ring_at(own->ring, i);
-    if (!job) return false;
-    const piece *p = (const piece *)job->data;
+    stk_ring_item *item = stk_ring_at(own->ring, i);
+    if (!item) return false;
+    const piece *p = (const piece *)item->data;
     *from = p->from;
-    *at = job->taken ? p->upto : job == own->job ? p->first + own->at : p->from;
+    *at = item->taken ? p->upto : item == own->item ? p->first + own->at : p->from;
     return true;
 }
 
@@ -184,7 +184,7 @@ static bool add_gap(stk_gaps *gaps, int64_t from, int64_t upto)
     return true;
 }
 
-/* The position is the oldest element not handed out; what is beyond it and was, are gaps: of jobs in flight, and those
+/* The position is the oldest element not handed out; what is beyond it and was, are gaps: of items in flight, and those
  * restored that were not reached yet. */
 static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
 {

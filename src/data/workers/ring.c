@@ -1,5 +1,5 @@
-/* Jobs in flight. A job is claimed by whoever gets to it first: a worker that found it in the queue, or the consumer
- * that needs it. Entries of claimed jobs stay in the queue and find nothing to do; they keep the ring alive. */
+/* Items in flight. A item is claimed by whoever gets to it first: a worker that found it in the queue, or the consumer
+ * that needs it. Entries of claimed items stay in the queue and find nothing to do; they keep the ring alive. */
 #define _GNU_SOURCE
 #include "data/workers/ring.h"
 
@@ -27,17 +27,17 @@ struct stk_bell {
 struct stk_ring {
     stk_stage *stage;
     void *context;
-    void (*work)(void *, stk_job *);
-    void (*clean)(stk_job *);
+    void (*work)(void *, stk_ring_item *);
+    void (*clean)(stk_ring_item *);
     size_t data_size;
     stk_workers *crew; /* NULL: no workers */
     stk_bell *bell;
     int32_t refs; /* the owner, and one per entry in the queue of the crew */
     int64_t head, tail;
     int64_t early; /* taken before their turn */
-    bool sleeps;   /* the last job that was looked at did; atomic */
+    bool sleeps;   /* the last item that was looked at did; atomic */
     int64_t mean_ticks, popped;
-    stk_job *jobs[STK_RING_MOST];
+    stk_ring_item *items[STK_RING_MOST];
 };
 
 /* ---- bells ------------------------------------------------------------------------------------------- */
@@ -83,25 +83,25 @@ static bool wait_at(stk_bell *bell, bool (*over)(const void *), const void *what
     return go_on;
 }
 
-static int32_t state_of(const stk_job *job)
+static int32_t state_of(const stk_ring_item *item)
 {
-    return __atomic_load_n(&job->state, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&item->state, __ATOMIC_ACQUIRE);
 }
-static bool job_done(const void *job) { return state_of(job) == DONE; }
-static bool job_stopped(const void *job) { return state_of(job) != RUNNING; }
+static bool job_done(const void *item) { return state_of(item) == DONE; }
+static bool job_stopped(const void *item) { return state_of(item) != RUNNING; }
 
 /* ---- rings --------------------------------------------------------------------------------------------- */
 static void drop(stk_ring *ring)
 {
     if (__atomic_sub_fetch(&ring->refs, 1, __ATOMIC_ACQ_REL) != 0) return;
-    for (int i = 0; i < STK_RING_MOST; i++) stk_free(ring->jobs[i]);
+    for (int i = 0; i < STK_RING_MOST; i++) stk_free(ring->items[i]);
     stk_bell_release(ring->bell);
     stk_free(ring);
 }
 
 stk_status stk_ring_new(stk_stage *stage, void *context, size_t data_size,
-                        void (*work)(void *, stk_job *), void (*clean)(stk_job *), stk_ring **out,
-                        stk_error *err)
+                        void (*work)(void *, stk_ring_item *), void (*clean)(stk_ring_item *),
+                        stk_ring **out, stk_error *err)
 {
     *out = NULL;
     stk_workers *crew = NULL;
@@ -135,9 +135,9 @@ bool stk_ring_has_room(const stk_ring *ring, int64_t most)
     return depth - ring->early < most && depth < STK_RING_MOST - 1;
 }
 
-stk_job *stk_ring_begin(stk_ring *ring, stk_error *err)
+stk_ring_item *stk_ring_begin(stk_ring *ring, stk_error *err)
 {
-    stk_job **at = &ring->jobs[ring->tail % STK_RING_MOST];
+    stk_ring_item **at = &ring->items[ring->tail % STK_RING_MOST];
     if (!*at) {
         *at = stk_calloc(1, sizeof **at + ring->data_size);
         if (!*at) {
@@ -146,21 +146,21 @@ stk_job *stk_ring_begin(stk_ring *ring, stk_error *err)
         }
         (*at)->ring = ring;
     }
-    stk_job *job = *at;
-    job->status = STK_OK;
-    job->taken = false;
-    job->number = ring->tail;
-    return job;
+    stk_ring_item *item = *at;
+    item->status = STK_OK;
+    item->taken = false;
+    item->number = ring->tail;
+    return item;
 }
 
-static bool claim(stk_job *job)
+static bool claim(stk_ring_item *item)
 {
     int32_t expected = QUEUED;
-    return __atomic_compare_exchange_n(&job->state, &expected, RUNNING, false, __ATOMIC_ACQ_REL,
+    return __atomic_compare_exchange_n(&item->state, &expected, RUNNING, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
 
-/* Time on a processor; a job that never slept counts as all of it, however crowded the machine is. */
+/* Time on a processor; a item that never slept counts as all of it, however crowded the machine is. */
 static int64_t cpu_ns(int64_t *sleeps)
 {
     struct rusage u;
@@ -184,21 +184,21 @@ static int64_t ready_ns(void)
     return space ? strtoll(space, NULL, 10) : 0;
 }
 
-/* Every 8th job is also timed by processor time: the difference is what it slept or waited, less the time it only waited
- * for a processor. (Of jobs that sleep; asking costs some microseconds.) */
-static void run_claimed(stk_job *job)
+/* Every 8th item is also timed by processor time: the difference is what it slept or waited, less the time it only waited
+ * for a processor. (Of items that sleep; asking costs some microseconds.) */
+static void run_claimed(stk_ring_item *item)
 {
-    stk_ring *ring = job->ring;
+    stk_ring *ring = item->ring;
     stk_counters *c = &ring->stage->count;
-    bool sample = job->number % 8 == 0;
+    bool sample = item->number % 8 == 0;
     bool sleeps = sample && __atomic_load_n(&ring->sleeps, __ATOMIC_RELAXED);
     int64_t ready = sleeps ? ready_ns() : 0;
     int64_t before = 0, after = 0, cpu = sample ? cpu_ns(&before) : 0;
     int64_t wall = sample ? stk_now_ns() : 0;
     uint64_t trace = stk_trace_start(), start = stk_ticks();
-    ring->work(ring->context, job);
-    job->ticks = (int64_t)(stk_ticks() - start);
-    stk_trace_span(trace, ring->stage->ds->kind->name, (uint32_t)job->number);
+    ring->work(ring->context, item);
+    item->ticks = (int64_t)(stk_ticks() - start);
+    stk_trace_span(trace, ring->stage->ds->kind->name, (uint32_t)item->number);
     if (sample) {
         cpu = cpu_ns(&after) - cpu;
         wall = stk_now_ns() - wall;
@@ -207,9 +207,9 @@ static void run_claimed(stk_job *job)
         __atomic_add_fetch(&c->working_cpu, after == before ? wall : cpu, __ATOMIC_RELAXED);
         __atomic_add_fetch(&c->working_sampled, wall, __ATOMIC_RELAXED);
     }
-    __atomic_add_fetch(&c->working, job->ticks, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&c->working, item->ticks, __ATOMIC_RELAXED);
     pthread_mutex_lock(&ring->bell->lock);
-    __atomic_store_n(&job->state, DONE, __ATOMIC_RELEASE);
+    __atomic_store_n(&item->state, DONE, __ATOMIC_RELEASE);
     if (ring->bell->waiting) pthread_cond_signal(&ring->bell->done);
     pthread_mutex_unlock(&ring->bell->lock);
 }
@@ -220,10 +220,10 @@ bool stk_ring_on_worker(void) { return on_worker != 0; }
 
 static void entry(void *context)
 {
-    stk_job *job = context;
-    stk_ring *ring = job->ring;
+    stk_ring_item *item = context;
+    stk_ring *ring = item->ring;
     on_worker++;
-    if (claim(job)) run_claimed(job);
+    if (claim(item)) run_claimed(item);
     on_worker--;
     drop(ring);
 }
@@ -234,23 +234,23 @@ bool stk_ring_is_cheap(const stk_ring *ring)
     return ring->popped > ENOUGH && ring->mean_ticks < CHEAP;
 }
 
-stk_status stk_ring_start(stk_ring *ring, stk_job *job, stk_error *err)
+stk_status stk_ring_start(stk_ring *ring, stk_ring_item *item, stk_error *err)
 {
     (void)err;
     ring->tail++;
     __atomic_store_n(&ring->stage->count.depth, ring->tail - ring->head, __ATOMIC_RELAXED);
-    __atomic_store_n(&job->state, QUEUED, __ATOMIC_RELEASE);
+    __atomic_store_n(&item->state, QUEUED, __ATOMIC_RELEASE);
     if (!ring->crew || stk_ring_is_cheap(ring)) return STK_OK;
     __atomic_add_fetch(&ring->refs, 1, __ATOMIC_RELAXED);
-    /* A full queue means more than enough to do; the consumer will come to this job itself. */
-    if (!stk_workers_try_submit(ring->crew, entry, job)) drop(ring);
+    /* A full queue means more than enough to do; the consumer will come to this item itself. */
+    if (!stk_workers_try_submit(ring->crew, entry, item)) drop(ring);
     return STK_OK;
 }
 
-static void run_here(stk_job *job)
+static void run_here(stk_ring_item *item)
 {
     stk_float_env was = stk_float_env_enter();
-    run_claimed(job);
+    run_claimed(item);
     stk_float_env_leave(was);
 }
 
@@ -260,26 +260,26 @@ static void count_waiting(stk_ring *ring, uint64_t start)
                        __ATOMIC_RELAXED);
 }
 
-stk_job *stk_ring_oldest(stk_ring *ring, stk_error *err)
+stk_ring_item *stk_ring_oldest(stk_ring *ring, stk_error *err)
 {
-    stk_job *job = ring->jobs[ring->head % STK_RING_MOST];
-    if (job_done(job)) return job;
+    stk_ring_item *item = ring->items[ring->head % STK_RING_MOST];
+    if (job_done(item)) return item;
     uint64_t start = stk_ticks();
     bool done = true;
-    if (claim(job))
-        run_here(job);
+    if (claim(item))
+        run_here(item);
     else
-        done = wait_at(ring->bell, job_done, job, false);
+        done = wait_at(ring->bell, job_done, item, false);
     count_waiting(ring, start);
     if (!done) (void)stk_patience_over(err);
-    return done ? job : NULL;
+    return done ? item : NULL;
 }
 
-static stk_job *find_done(stk_ring *ring)
+static stk_ring_item *find_done(stk_ring *ring)
 {
     for (int64_t i = ring->head; i < ring->tail; i++) {
-        stk_job *job = ring->jobs[i % STK_RING_MOST];
-        if (!job->taken && job_done(job)) return job;
+        stk_ring_item *item = ring->items[i % STK_RING_MOST];
+        if (!item->taken && job_done(item)) return item;
     }
     return NULL;
 }
@@ -287,18 +287,18 @@ static stk_job *find_done(stk_ring *ring)
 static bool any_done(const void *ring) { return find_done((stk_ring *)(uintptr_t)ring) != NULL; }
 
 /* What nobody has begun is run here, youngest first: the workers begin with the oldest. */
-stk_job *stk_ring_any(stk_ring *ring, stk_error *err)
+stk_ring_item *stk_ring_any(stk_ring *ring, stk_error *err)
 {
-    stk_job *job = find_done(ring);
-    if (job) return job;
+    stk_ring_item *item = find_done(ring);
+    if (item) return item;
     uint64_t start = stk_ticks();
-    for (int64_t i = ring->tail - 1; i >= ring->head && !job; i--) {
-        stk_job *here = ring->jobs[i % STK_RING_MOST];
-        if (!here->taken && claim(here)) job = here;
+    for (int64_t i = ring->tail - 1; i >= ring->head && !item; i--) {
+        stk_ring_item *here = ring->items[i % STK_RING_MOST];
+        if (!here->taken && claim(here)) item = here;
     }
     bool done = true;
-    if (job)
-        run_here(job);
+    if (item)
+        run_here(item);
     else
         done = wait_at(ring->bell, any_done, ring, false);
     count_waiting(ring, start);
@@ -308,7 +308,7 @@ stk_job *stk_ring_any(stk_ring *ring, stk_error *err)
 
 bool stk_ring_is_done(const stk_ring *ring)
 {
-    return ring->head < ring->tail && job_done(ring->jobs[ring->head % STK_RING_MOST]);
+    return ring->head < ring->tail && job_done(ring->items[ring->head % STK_RING_MOST]);
 }
 
 typedef struct several {
@@ -330,42 +330,44 @@ stk_status stk_rings_wait(int64_t n, stk_ring *const *rings, stk_error *err)
     uint64_t start = stk_ticks();
     for (int64_t i = n - 1; i >= 0 && !one_done(&all); i--) {
         stk_ring *ring = rings[i];
-        stk_job *job = ring->head < ring->tail ? ring->jobs[ring->head % STK_RING_MOST] : NULL;
-        if (job && claim(job)) run_here(job);
+        stk_ring_item *item =
+            ring->head < ring->tail ? ring->items[ring->head % STK_RING_MOST] : NULL;
+        if (item && claim(item)) run_here(item);
     }
     bool done = wait_at(rings[0]->bell, one_done, &all, false);
     count_waiting(rings[0], start);
     return done ? STK_OK : stk_patience_over(err);
 }
 
-void stk_ring_pop(stk_ring *ring, stk_job *job)
+void stk_ring_pop(stk_ring *ring, stk_ring_item *item)
 {
-    ring->mean_ticks += (job->ticks - ring->mean_ticks) / 8;
+    ring->mean_ticks += (item->ticks - ring->mean_ticks) / 8;
     ring->popped++;
-    job->taken = true;
+    item->taken = true;
     ring->early++;
-    while (ring->head < ring->tail && ring->jobs[ring->head % STK_RING_MOST]->taken) {
-        __atomic_store_n(&ring->jobs[ring->head % STK_RING_MOST]->state, IDLE, __ATOMIC_RELEASE);
+    while (ring->head < ring->tail && ring->items[ring->head % STK_RING_MOST]->taken) {
+        __atomic_store_n(&ring->items[ring->head % STK_RING_MOST]->state, IDLE, __ATOMIC_RELEASE);
         ring->head++;
         ring->early--;
     }
     __atomic_store_n(&ring->stage->count.depth, ring->tail - ring->head, __ATOMIC_RELAXED);
 }
 
-stk_job *stk_ring_at(stk_ring *ring, int64_t i)
+stk_ring_item *stk_ring_at(stk_ring *ring, int64_t i)
 {
-    return ring->head + i < ring->tail ? ring->jobs[(ring->head + i) % STK_RING_MOST] : NULL;
+    return ring->head + i < ring->tail ? ring->items[(ring->head + i) % STK_RING_MOST] : NULL;
 }
 
 void stk_ring_close(stk_ring *ring)
 {
     if (!ring) return;
     for (int64_t i = ring->head; i < ring->tail; i++) {
-        stk_job *job = ring->jobs[i % STK_RING_MOST];
-        if (!claim(job))
-            (void)wait_at(ring->bell, job_stopped, job, true); /* claimed: nobody will run it now */
+        stk_ring_item *item = ring->items[i % STK_RING_MOST];
+        if (!claim(item))
+            (void)wait_at(ring->bell, job_stopped, item,
+                          true); /* claimed: nobody will run it now */
     }
     for (int i = 0; i < STK_RING_MOST; i++)
-        if (ring->jobs[i] && ring->clean) ring->clean(ring->jobs[i]);
+        if (ring->items[i] && ring->clean) ring->clean(ring->items[i]);
     drop(ring);
 }

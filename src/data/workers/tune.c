@@ -1,5 +1,5 @@
-/* The tuner. Its model: a job that is on a processor for a share s of its time leaves room for 1/s others, so `cpus` are
- * kept busy by cpus / s workers, and some more since waits do not come evenly. s is measured on every 8th job of each stage; jobs that never slept count as s = 1, so a
+/* The tuner. Its model: a item that is on a processor for a share s of its time leaves room for 1/s others, so `cpus` are
+ * kept busy by cpus / s workers, and some more since waits do not come evenly. s is measured on every 8th item of each stage; items that never slept count as s = 1, so a
  * crowded machine does not look like waiting. More workers come only when the consumer waits; they at most double
  * at a time and never exceed what the RAM budget holds. The choice is kept in the user's cache, by plan.
  *
@@ -197,7 +197,7 @@ static void look(stk_tuner *t, int64_t now_ns)
     pthread_mutex_unlock(&run->lock);
     if (!crew || stk_workers_resize(crew, goal, NULL) != STK_OK) return;
     stk_notes_add(&t->notes,
-                  "%.2f s: %d -> %d workers: jobs are on a processor %.0f %% of their time, the "
+                  "%.2f s: %d -> %d workers: items are on a processor %.0f %% of their time, the "
                   "consumer waited "
                   "%.0f %% of the last %.0f ms\n",
                   (double)(now_ns - run->clock.ns[0]) * 1e-9, (int)t->threads, (int)goal,

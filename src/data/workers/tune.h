@@ -10,7 +10,7 @@ stk_status stk_tuner_new(stk_run *run, const stk_dataset *plan, stk_tuner **out,
 void stk_tuner_release(stk_tuner *tuner); /* remembers its choice for the next run of this plan */
 
 int32_t stk_tuner_threads(const stk_tuner *tuner); /* now */
-/* Jobs of `elements` elements that a stage may have in flight now; at least 1. */
+/* Items of `elements` elements that a stage may have in flight now; at least 1. */
 int64_t stk_tuner_in_flight(stk_stage *stage, int64_t elements);
 /* Bytes that this stage may have in flight now: its part of what shuffles, caches and the like leave. */
 int64_t stk_tuner_share(stk_stage *stage);

@@ -213,7 +213,8 @@ static bool supports(const void *params)
         p->regs < 1 || p->regs > STK_CHAIN_REGS || p->segments < 0 || p->inputs > p->regs)
         return false;
     for (int32_t i = 0; i < p->inputs; i++) {
-        bool plain = p->input[i].walk == STK_WALK_DENSE || p->input[i].walk == STK_WALK_SCALAR;
+        bool plain =
+            p->input[i].access == STK_ACCESS_DENSE || p->input[i].access == STK_ACCESS_SCALAR;
         if (!dtype_ok(p->input[i].dtype) || (!plain && p->segments > 1)) return false;
     }
     for (int32_t i = 0; i < p->constants; i++)
@@ -271,7 +272,7 @@ static uint32_t aligned(const void *params)
     uint32_t mask = 0;
     if (p->segments != 1) return 0;
     for (int32_t i = 0; i < p->inputs + p->outputs && i < 32; i++)
-        if (i >= p->inputs || p->input[i].walk == STK_WALK_DENSE) mask |= 1u << i;
+        if (i >= p->inputs || p->input[i].access == STK_ACCESS_DENSE) mask |= 1u << i;
     return mask;
 }
 

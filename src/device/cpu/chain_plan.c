@@ -135,16 +135,16 @@ static void place_inputs(builder *b)
         stk_dtype dtype = (stk_dtype)in->dtype;
         value *v = &b->value[i];
         bool in_place = stk_lane_is_stored(dtype);
-        if (in->walk == STK_WALK_DENSE && in_place) {
+        if (in->access == STK_ACCESS_DENSE && in_place) {
             v->place = new_moving(b, i, (int32_t)stk_dtype_size(dtype));
             continue;
         }
         v->place = new_slot(b, v->lane);
-        if (in->walk == STK_WALK_DENSE) {
+        if (in->access == STK_ACCESS_DENSE) {
             s->load[s->loads++] = transfer_of(v, i, dtype, s->ew->load[dtype]);
-        } else if (in->walk == STK_WALK_STRIDED) {
+        } else if (in->access == STK_ACCESS_STRIDED) {
             add_strided(b, i, v, dtype);
-        } else if (in->walk == STK_WALK_ROW) {
+        } else if (in->access == STK_ACCESS_ROW) {
             s->row_load[s->rows++] = transfer_of(v, i, dtype, s->ew->load[dtype]);
             v->last = FOREVER;
         } else {

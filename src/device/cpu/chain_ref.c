@@ -196,13 +196,13 @@ static cell apply(const stk_chain_op *op, cell a, cell b, cell c)
     return of_int(op->lane == STK_LANE_BOOL ? v & 1 : v);
 }
 
-/* ---- the walk ------------------------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 static int64_t position(const stk_chain *p, const stk_chain_input *in, int64_t i)
 {
-    if (in->walk == STK_WALK_DENSE) return i;
-    if (in->walk == STK_WALK_SCALAR) return 0;
-    if (in->walk == STK_WALK_ROW) return p->rank ? i % p->dim[p->rank - 1] : 0;
+    if (in->access == STK_ACCESS_DENSE) return i;
+    if (in->access == STK_ACCESS_SCALAR) return 0;
+    if (in->access == STK_ACCESS_ROW) return p->rank ? i % p->dim[p->rank - 1] : 0;
     int64_t at = 0;
     for (int32_t d = p->rank - 1; d >= 0; d--) {
         at += i % p->dim[d] * in->stride[d];

@@ -50,14 +50,14 @@ typedef struct job {
 static job job_of(const stk_reduce_params *p)
 {
     job j = {.p = p, .vec = stk_vec_get(), .lane = stk_lane_of((stk_dtype)p->dtype)};
-    j.acc_lane = stk_reduce_lane((stk_reduction)p->kind, j.lane);
+    j.acc_lane = stk_reduce_lane((stk_reduce_kind)p->kind, j.lane);
     j.size = stk_dtype_size((stk_dtype)p->dtype);
     j.direct = stk_lane_is_stored((stk_dtype)p->dtype) || p->dtype == STK_U64;
     return j;
 }
 
 /* The element that changes nothing. */
-static int64_t identity(stk_reduction kind, stk_lane lane)
+static int64_t identity(stk_reduce_kind kind, stk_lane lane)
 {
     switch (kind) {
     case STK_REDUCE_PROD:
@@ -76,7 +76,7 @@ static void start(const job *j, int64_t count, results r)
         for (int64_t i = 0; i < count; i++) r.index[i] = -1;
         return;
     }
-    int64_t bits = identity((stk_reduction)j->p->kind, j->acc_lane);
+    int64_t bits = identity((stk_reduce_kind)j->p->kind, j->acc_lane);
     j->vec->ew->splat[j->acc_lane](count, r.acc, &bits);
 }
 
@@ -93,7 +93,7 @@ static int64_t add_narrow(const job *j, int64_t n, int64_t width, const void *x,
 {
     int64_t beside = BLOCK / width, wide = beside * width, rows = n / beside;
     _Alignas(64) int64_t fold[BLOCK];
-    stk_reduction kind = (stk_reduction)j->p->kind;
+    stk_reduce_kind kind = (stk_reduce_kind)j->p->kind;
     int64_t bits = identity(kind, j->acc_lane);
     j->vec->ew->splat[j->acc_lane](wide, fold, &bits);
     j->vec->reduce->cols[kind][j->lane](rows, wide, wide, x, fold);
@@ -293,7 +293,7 @@ static bool supports(const void *params)
 {
     const stk_reduce_params *p = params;
     bool logic = p->kind == STK_REDUCE_ANY || p->kind == STK_REDUCE_ALL;
-    return p->kind >= 0 && p->kind < STK_REDUCTION_COUNT && p->dtype != STK_STRING &&
+    return p->kind >= 0 && p->kind < STK_REDUCE_COUNT && p->dtype != STK_STRING &&
            logic == (p->dtype == STK_BOOL);
 }
 

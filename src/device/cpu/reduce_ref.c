@@ -20,7 +20,7 @@ static void reduce_float(const stk_reduce_params *p, const char *x, int64_t step
         sum += v, product *= v;
         if (i == 0 || beats(smallest, v, best)) best = v, at = i;
     }
-    switch ((stk_reduction)p->kind) {
+    switch ((stk_reduce_kind)p->kind) {
     case STK_REDUCE_SUM: stk_store_f64(dtype, to, sum); break;
     case STK_REDUCE_PROD: stk_store_f64(dtype, to, product); break;
     case STK_REDUCE_ARGMAX:
@@ -41,7 +41,7 @@ static void reduce_int(const stk_reduce_params *p, const char *x, int64_t step, 
         any |= v != 0, all &= v != 0;
         if (i == 0 || (smallest ? v < best : v > best)) best = v, at = i;
     }
-    switch ((stk_reduction)p->kind) {
+    switch ((stk_reduce_kind)p->kind) {
     case STK_REDUCE_SUM: stk_store_i64(dtype, to, (int64_t)sum); break;
     case STK_REDUCE_PROD: stk_store_i64(dtype, to, (int64_t)product); break;
     case STK_REDUCE_ANY: stk_store_i64(dtype, to, any); break;

@@ -11,7 +11,7 @@ static stk_status infer_reduce(stk_infer *c)
     const stk_node *n = c->node;
     const stk_type *x = c->in[0];
     int64_t kind = n->nints >= 2 ? n->ints[0] : -1;
-    if (kind < 0 || kind >= STK_REDUCTION_COUNT)
+    if (kind < 0 || kind >= STK_REDUCE_COUNT)
         return stk_infer_fail(c, STK_ERR_ARGUMENT, "no such reduction");
     bool logic = kind == STK_REDUCE_ANY || kind == STK_REDUCE_ALL;
     bool arg = kind == STK_REDUCE_ARGMAX || kind == STK_REDUCE_ARGMIN;
@@ -55,7 +55,7 @@ static void grad_reduce(stk_grad *c)
     const stk_node *n = &c->node;
     stk_val x = n->in[0], dy = keep_axes(g, n, c->dout[0]), y = keep_axes(g, n, n->out);
     stk_type t = *stk_type_of(g, x);
-    switch ((stk_reduction)n->ints[0]) {
+    switch ((stk_reduce_kind)n->ints[0]) {
     case STK_REDUCE_SUM: c->din[0] = stk_g_broadcast(g, dy, t.shape.rank, t.shape.dim); break;
     case STK_REDUCE_PROD: c->din[0] = stk_g_div(g, stk_g_mul(g, dy, y), x); break;
     case STK_REDUCE_MAX:
@@ -120,7 +120,7 @@ static stk_val gather_axes(stk_graph *g, stk_val x, uint32_t *mask)
     return stk_g_transpose(g, x, perm);
 }
 
-static stk_val reduce(stk_graph *g, const char *who, stk_reduction kind, stk_val x, int32_t n,
+static stk_val reduce(stk_graph *g, const char *who, stk_reduce_kind kind, stk_val x, int32_t n,
                       const int32_t *axes, bool keep)
 {
     if (!stk_graph_ok(g)) return 0;

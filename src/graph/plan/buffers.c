@@ -75,7 +75,7 @@ static bool may_share(const stk_plan *p, const stk_task *t, int32_t in, int32_t 
     int32_t per = t->nin + t->nout;
     if (t->kernel != STK_K_CHAIN || in / per != out / per) return false;
     int32_t i = in % per, o = out % per - t->nin;
-    if (o < 0 || i >= t->nin || c->input[i].walk != STK_WALK_DENSE) return false;
+    if (o < 0 || i >= t->nin || c->input[i].access != STK_ACCESS_DENSE) return false;
     if (p->home[t->arg[in]].bytes != p->home[t->arg[out]].bytes) return false;
     if (stk_dtype_size((stk_dtype)c->input[i].dtype) !=
         stk_dtype_size((stk_dtype)c->output[o].dtype))

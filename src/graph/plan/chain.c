@@ -43,14 +43,14 @@ static void set_walk(builder *b, stk_chain_input *in, const stk_shape *s)
     int64_t stride[STK_MAX_RANK];
     int32_t lead = b->shape.rank - s->rank;
     if (stk_shape_equal(s, &b->shape)) {
-        in->walk = STK_WALK_DENSE;
+        in->access = STK_ACCESS_DENSE;
     } else if (stk_shape_count(s) == 1) {
-        in->walk = STK_WALK_SCALAR;
+        in->access = STK_ACCESS_SCALAR;
     } else if (stk_shape_count(s) == s->dim[s->rank - 1] &&
                s->dim[s->rank - 1] == b->shape.dim[b->shape.rank - 1]) {
-        in->walk = STK_WALK_ROW;
+        in->access = STK_ACCESS_ROW;
     } else {
-        in->walk = STK_WALK_STRIDED;
+        in->access = STK_ACCESS_STRIDED;
         stk_shape_strides(s, stride);
         for (int32_t i = 0; i < s->rank; i++) in->stride[lead + i] = s->dim[i] == 1 ? 0 : stride[i];
     }
@@ -263,7 +263,8 @@ static bool only_updates(const stk_plan *p, const stk_task *t)
     const stk_chain *c = t->params;
     if (t->dead || t->kernel != STK_K_CHAIN || c->segments != 1 || t->count >= LARGE) return false;
     for (int32_t i = 0; i < c->inputs; i++)
-        if (c->input[i].walk != STK_WALK_DENSE && c->input[i].walk != STK_WALK_SCALAR) return false;
+        if (c->input[i].access != STK_ACCESS_DENSE && c->input[i].access != STK_ACCESS_SCALAR)
+            return false;
     for (int32_t o = 0; o < t->nout; o++)
         if (used_elsewhere(p, t, t->arg[t->nin + o])) return false;
     return true;
@@ -277,9 +278,9 @@ static bool same_chain(const stk_task *a, const stk_task *b)
         x->ops != y->ops || x->regs != y->regs)
         return false;
     for (int32_t i = 0; i < x->inputs; i++) {
-        if (x->input[i].dtype != y->input[i].dtype || x->input[i].walk != y->input[i].walk)
+        if (x->input[i].dtype != y->input[i].dtype || x->input[i].access != y->input[i].access)
             return false;
-        if (x->input[i].walk == STK_WALK_SCALAR && a->arg[i] != b->arg[i]) return false;
+        if (x->input[i].access == STK_ACCESS_SCALAR && a->arg[i] != b->arg[i]) return false;
     }
     return !memcmp(x->output, y->output, sizeof x->output) &&
            !memcmp(x->constant, y->constant, sizeof x->constant) &&

@@ -10,7 +10,7 @@ typedef struct relu {
     double max_value, negative_slope, threshold;
 } relu;
 
-static const stk_field relu_fields[] = {
+static const stk_config_field relu_fields[] = {
     STK_FIELD(relu, max_value, REAL, "None"),
     STK_FIELD(relu, negative_slope, REAL, "0"),
     STK_FIELD(relu, threshold, REAL, "0"),
@@ -37,8 +37,8 @@ typedef struct slope {
     double negative_slope, alpha;
 } slope;
 
-static const stk_field leaky_relu_fields[] = {STK_FIELD(slope, negative_slope, REAL, "0.3")};
-static const stk_field elu_fields[] = {STK_FIELD(slope, alpha, REAL, "1")};
+static const stk_config_field leaky_relu_fields[] = {STK_FIELD(slope, negative_slope, REAL, "0.3")};
+static const stk_config_field elu_fields[] = {STK_FIELD(slope, alpha, REAL, "1")};
 
 static void leaky_relu_call(stk_layer_call *c)
 {
@@ -67,7 +67,7 @@ typedef struct prelu {
     stk_ints shared_axes;
 } prelu;
 
-static const stk_field prelu_fields[] = {
+static const stk_config_field prelu_fields[] = {
     STK_FIELD(prelu, alpha_initializer, INITIALIZER, "zeros"),
     STK_FIELD(prelu, alpha_regularizer, REGULARIZER, "None"),
     STK_FIELD(prelu, alpha_constraint, CONSTRAINT, "None"),
@@ -104,7 +104,7 @@ typedef struct softmax {
     stk_ints axis;
 } softmax;
 
-static const stk_field softmax_fields[] = {STK_FIELD(softmax, axis, INTS, "-1")};
+static const stk_config_field softmax_fields[] = {STK_FIELD(softmax, axis, INTS, "-1")};
 
 static stk_val softmax_over(stk_layer_call *c, stk_val x)
 {
@@ -144,7 +144,7 @@ static void identity_call(stk_layer_call *c) { c->y[0] = c->x[0]; }
 const stk_layer_def stk_layer_identity = {
     .keras_class = "Identity", .no_build = true, .mask = STK_MASK_PASSES, .call = identity_call};
 
-static const stk_field activity_fields[] = {
+static const stk_config_field activity_fields[] = {
     STK_FIELD(stk_regularizer, l1, REAL, "0"),
     STK_FIELD(stk_regularizer, l2, REAL, "0"),
 };

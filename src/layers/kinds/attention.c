@@ -190,7 +190,7 @@ static void call_mha(stk_layer_call *c)
     }
 }
 #define MHA(member, kind_, ...) STK_FIELD(mha, member, kind_, __VA_ARGS__)
-static const stk_field mha_fields[] = {
+static const stk_config_field mha_fields[] = {
     MHA(num_heads, INT, NULL, .low = 1),
     MHA(key_dim, INT, NULL, .low = 1),
     MHA(value_dim, INT, "None"),
@@ -260,7 +260,7 @@ static void call_attention(stk_layer_call *c)
     c->y[0] = y;
     c->ymask[0] = c->mask[0];
 }
-static const stk_field attention_fields[] = {
+static const stk_config_field attention_fields[] = {
     STK_FIELD(attention, use_scale, BOOL, "False"),
     STK_FIELD(attention, score_mode, CHOICE, "dot", .choices = "dot"),
     STK_FIELD(attention, dropout, REAL, "0"),

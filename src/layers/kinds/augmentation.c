@@ -128,7 +128,7 @@ static stk_status check_flip(stk_layer_state *layer, stk_error *err)
 {
     return check_layout(layer, err);
 }
-static const stk_field random_flip_fields[] = {
+static const stk_config_field random_flip_fields[] = {
     AUG(mode, CHOICE, "horizontal_and_vertical",
         .choices = "horizontal_and_vertical|horizontal|vertical"),
     AUG(seed, INT, "None", .wide = true), AUG(data_format, TEXT, "None")};
@@ -177,7 +177,7 @@ static void call_random_rotation(stk_layer_call *c)
     stk_val y = stk_g_sub(g, centre(g, cosine, h), stk_g_mul(g, sine, half_w));
     read_at(c, (stk_val[]){cosine, stk_g_neg(g, sine), x, sine, cosine, y, zero, zero});
 }
-static const stk_field random_rotation_fields[] = {AUG(factor, REALS, NULL), AUG_FILL};
+static const stk_config_field random_rotation_fields[] = {AUG(factor, REALS, NULL), AUG_FILL};
 AUGMENTATION(random_rotation, "RandomRotation", check_turn, random_rotation_fields);
 
 static void call_random_zoom(stk_layer_call *c)
@@ -193,8 +193,8 @@ static void call_random_zoom(stk_layer_call *c)
     stk_val y = centre(g, high, (double)stk_c_dim(c, 0, 1));
     read_at(c, (stk_val[]){wide, zero, x, zero, high, y, zero, zero});
 }
-static const stk_field random_zoom_fields[] = {AUG(height_factor, REALS, NULL),
-                                               AUG(width_factor, REALS, "None"), AUG_FILL};
+static const stk_config_field random_zoom_fields[] = {AUG(height_factor, REALS, NULL),
+                                                      AUG(width_factor, REALS, "None"), AUG_FILL};
 AUGMENTATION(random_zoom, "RandomZoom", check_factors, random_zoom_fields);
 
 static void call_random_translation(stk_layer_call *c)
@@ -209,8 +209,8 @@ static void call_random_translation(stk_layer_call *c)
     read_at(c,
             (stk_val[]){one, zero, stk_g_neg(g, right), zero, one, stk_g_neg(g, down), zero, zero});
 }
-static const stk_field random_translation_fields[] = {AUG(height_factor, REALS, NULL),
-                                                      AUG(width_factor, REALS, NULL), AUG_FILL};
+static const stk_config_field random_translation_fields[] = {
+    AUG(height_factor, REALS, NULL), AUG(width_factor, REALS, NULL), AUG_FILL};
 AUGMENTATION(random_translation, "RandomTranslation", check_factors, random_translation_fields);
 
 /* ---- light ----------------------------------------------------------------------------------------------------------------------- */
@@ -232,8 +232,8 @@ static void call_random_contrast(stk_layer_call *c)
     stk_val off = stk_g_sub(g, c->y[0], mean);
     c->y[0] = into_range(c, stk_g_add(g, stk_g_mul(g, off, by), mean));
 }
-static const stk_field random_contrast_fields[] = {AUG(factor, REALS, NULL),
-                                                   AUG(value_range, REALS, "None"), AUG_LAST};
+static const stk_config_field random_contrast_fields[] = {
+    AUG(factor, REALS, NULL), AUG(value_range, REALS, "None"), AUG_LAST};
 AUGMENTATION(random_contrast, "RandomContrast", check_light, random_contrast_fields);
 
 static void call_random_brightness(stk_layer_call *c)

@@ -132,7 +132,7 @@ static void conv_call(stk_layer_call *c)
 }
 
 #define CONV(id, class_, rows, call_)                                                              \
-    static const stk_field id##_fields[] = rows;                                                   \
+    static const stk_config_field id##_fields[] = rows;                                            \
     const stk_layer_def stk_layer_##id = {                                                         \
         .keras_class = class_, .fields = STK_FIELDS(conv, id##_fields), .call = call_};
 

@@ -5,7 +5,7 @@
 
 /* ---- InputLayer ---------------------------------------------------------------------------------------------------- */
 
-static const stk_field input_fields[] = {
+static const stk_config_field input_fields[] = {
     STK_FIELD(stk_input_config, shape, INTS, "None", .input_only = true),
     STK_FIELD(stk_input_config, batch_size, INT, "None", .input_only = true),
     STK_FIELD(stk_input_config, batch_shape, INTS, "None", .sizes = true),
@@ -70,7 +70,7 @@ typedef struct dense {
         *activity_regularizer, *kernel_constraint, *bias_constraint;
 } dense;
 
-static const stk_field dense_fields[] = {
+static const stk_config_field dense_fields[] = {
     STK_FIELD(dense, units, INT, NULL, .low = 1),
     STK_FIELD(dense, activation, ACTIVATION, "None"),
     STK_FIELD(dense, use_bias, BOOL, "True"),
@@ -117,7 +117,7 @@ typedef struct activation {
     const stk_object *activity_regularizer;
 } activation;
 
-static const stk_field activation_fields[] = {
+static const stk_config_field activation_fields[] = {
     STK_FIELD(activation, activation, ACTIVATION, NULL),
     STK_FIELD(activation, activity_regularizer, REGULARIZER, "None", .optional = true),
 };

@@ -26,7 +26,7 @@ static void call_embedding(stk_layer_call *c)
     if (o->mask_zero)
         c->ymask[0] = stk_g_ne(c->g, numbers, stk_g_scalar(c->g, stk_g_dtype(c->g, numbers), 0));
 }
-static const stk_field embedding_fields[] = {
+static const stk_config_field embedding_fields[] = {
     STK_FIELD(embedding, input_dim, INT, NULL, .low = 1),
     STK_FIELD(embedding, output_dim, INT, NULL, .low = 1),
     STK_FIELD(embedding, embeddings_initializer, INITIALIZER, "uniform"),
@@ -57,7 +57,7 @@ static void call_masking(stk_layer_call *c)
     c->y[0] = stk_g_mul(c->g, c->x[0], stk_g_cast(c->g, counts, dtype));
     c->ymask[0] = stk_g_squeeze(c->g, counts, -1);
 }
-static const stk_field masking_fields[] = {STK_FIELD(masking, mask_value, REAL, "0")};
+static const stk_config_field masking_fields[] = {STK_FIELD(masking, mask_value, REAL, "0")};
 const stk_layer_def stk_layer_masking = {.keras_class = "Masking",
                                          .no_build = true,
                                          .fields = STK_FIELDS(masking, masking_fields),

@@ -103,7 +103,7 @@ typedef struct concatenate {
     int64_t axis;
 } concatenate;
 
-static const stk_field concatenate_fields[] = {STK_FIELD(concatenate, axis, INT, "-1")};
+static const stk_config_field concatenate_fields[] = {STK_FIELD(concatenate, axis, INT, "-1")};
 
 /* Masks, spread over the elements of their inputs, are joined like them; a step counts if any of its elements does. */
 static stk_val joined_mask(stk_layer_call *c, int32_t axis)
@@ -150,7 +150,7 @@ typedef struct dot {
     bool normalize;
 } dot;
 
-static const stk_field dot_fields[] = {
+static const stk_config_field dot_fields[] = {
     STK_FIELD(dot, axes, INTS, NULL),
     STK_FIELD(dot, normalize, BOOL, "False"),
 };

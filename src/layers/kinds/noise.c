@@ -52,7 +52,7 @@ static void call_dropout(stk_layer_call *c)
     stk_random_options random = stk_c_random(c, o->seed);
     c->y[0] = stk_g_dropout(c->g, c->x[0], o->rate, sizes, &random);
 }
-static const stk_field dropout_fields[] = {RATE, NOISE_SHAPE, SEED};
+static const stk_config_field dropout_fields[] = {RATE, NOISE_SHAPE, SEED};
 const stk_layer_def stk_layer_dropout = {.keras_class = "Dropout",
                                          .no_build = true,
                                          .fields = STK_FIELDS(noise, dropout_fields),
@@ -77,8 +77,8 @@ static void spatial(stk_layer_call *c, int32_t rank)
 static void call_spatial_1d(stk_layer_call *c) { spatial(c, 3); }
 static void call_spatial_2d(stk_layer_call *c) { spatial(c, 4); }
 static void call_spatial_3d(stk_layer_call *c) { spatial(c, 5); }
-static const stk_field spatial_1d_fields[] = {RATE, SEED};
-static const stk_field spatial_fields[] = {
+static const stk_config_field spatial_1d_fields[] = {RATE, SEED};
+static const stk_config_field spatial_fields[] = {
     RATE, STK_FIELD(noise, data_format, TEXT, "channels_last"), SEED};
 #define SPATIAL(id, class_, fields_)                                                               \
     const stk_layer_def stk_layer_##id = {.keras_class = class_,                                   \
@@ -107,7 +107,7 @@ static stk_status check_deviation(stk_layer_state *layer, stk_error *err)
     if (o->rate >= 0) return STK_OK;
     return stk_layer_refuse(layer, err, STK_ERR_RANGE, "stddev is %g; it takes 0 or more", o->rate);
 }
-static const stk_field gaussian_noise_fields[] = {
+static const stk_config_field gaussian_noise_fields[] = {
     {.name = "stddev", .kind = STK_FIELD_REAL, .offset = offsetof(noise, rate)}, SEED};
 const stk_layer_def stk_layer_gaussian_noise = {.keras_class = "GaussianNoise",
                                                 .no_build = true,
@@ -123,7 +123,7 @@ static void call_gaussian_dropout(stk_layer_call *c)
     stk_random_options random = stk_c_random(c, o->seed);
     c->y[0] = stk_g_gaussian_dropout(c->g, c->x[0], o->rate, &random);
 }
-static const stk_field gaussian_dropout_fields[] = {RATE, SEED};
+static const stk_config_field gaussian_dropout_fields[] = {RATE, SEED};
 const stk_layer_def stk_layer_gaussian_dropout = {.keras_class = "GaussianDropout",
                                                   .no_build = true,
                                                   .fields =

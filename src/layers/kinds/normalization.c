@@ -157,7 +157,7 @@ static void call_batch_norm(stk_layer_call *c)
     }
     c->y[0] = stk_g_cast(c->g, y, c->compute);
 }
-static const stk_field batch_norm_fields[] = {
+static const stk_config_field batch_norm_fields[] = {
     STK_FIELD(batch_norm, axis, INT, "-1"),
     STK_FIELD(batch_norm, momentum, REAL, "0.99"),
     STK_FIELD(batch_norm, epsilon, REAL, "0.001"),
@@ -238,7 +238,7 @@ static void call_layer_norm(stk_layer_call *c)
                     : general_layer_norm(c->g, x, n, axes, o, gamma, beta);
     c->y[0] = stk_g_cast(c->g, y, c->compute);
 }
-static const stk_field layer_norm_fields[] = {
+static const stk_config_field layer_norm_fields[] = {
     STK_FIELD(layer_norm, axis, INTS, "-1"),
     STK_FIELD(layer_norm, epsilon, REAL, "0.001"),
     AFFINE_SWITCHES(layer_norm),
@@ -287,7 +287,7 @@ static void call_group_norm(stk_layer_call *c)
     stk_val y = stk_g_group_norm(c->g, x, gamma, beta, (int32_t)groups, o->epsilon);
     c->y[0] = stk_g_cast(c->g, swap_last(c->g, y, axis), c->compute);
 }
-static const stk_field group_norm_fields[] = {
+static const stk_config_field group_norm_fields[] = {
     STK_FIELD(group_norm, groups, INT, "32"),
     STK_FIELD(group_norm, axis, INT, "-1"),
     STK_FIELD(group_norm, epsilon, REAL, "0.001"),
@@ -312,7 +312,7 @@ static void call_unit_norm(stk_layer_call *c)
     int32_t axes[STK_MAX_RANK], n = sorted_axes(c, &o->axis, axes);
     if (n > 0) c->y[0] = stk_g_unit_norm(c->g, c->x[0], n, axes, 1e-12);
 }
-static const stk_field unit_norm_fields[] = {STK_FIELD(unit_norm, axis, INTS, "-1")};
+static const stk_config_field unit_norm_fields[] = {STK_FIELD(unit_norm, axis, INTS, "-1")};
 const stk_layer_def stk_layer_unit_norm = {.keras_class = "UnitNormalization",
                                            .fields = STK_FIELDS(unit_norm, unit_norm_fields),
                                            .mask = STK_MASK_PASSES,

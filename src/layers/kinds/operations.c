@@ -10,13 +10,13 @@ typedef struct operation {
     const char *dtype;
 } operation;
 
-static const stk_field NONE_fields[1];
-static const stk_field AXIS_fields[] = {STK_FIELD(operation, axis, INTS, "None")};
-static const stk_field REDUCE_fields[] = {STK_FIELD(operation, axis, INTS, "None"),
-                                          STK_FIELD(operation, keepdims, BOOL, "False")};
-static const stk_field SHAPE_fields[] = {STK_FIELD(operation, newshape, INTS, NULL)};
-static const stk_field AXES_fields[] = {STK_FIELD(operation, axes, INTS, "None")};
-static const stk_field TYPE_fields[] = {STK_FIELD(operation, dtype, TEXT, "None")};
+static const stk_config_field NONE_fields[1];
+static const stk_config_field AXIS_fields[] = {STK_FIELD(operation, axis, INTS, "None")};
+static const stk_config_field REDUCE_fields[] = {STK_FIELD(operation, axis, INTS, "None"),
+                                                 STK_FIELD(operation, keepdims, BOOL, "False")};
+static const stk_config_field SHAPE_fields[] = {STK_FIELD(operation, newshape, INTS, NULL)};
+static const stk_config_field AXES_fields[] = {STK_FIELD(operation, axes, INTS, "None")};
+static const stk_config_field TYPE_fields[] = {STK_FIELD(operation, dtype, TEXT, "None")};
 
 /* ---- arguments -------------------------------------------------------------------------------------------------------- */
 

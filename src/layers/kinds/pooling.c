@@ -35,7 +35,7 @@ static void max_call(stk_layer_call *c) { window_call(c, true); }
 static void average_call(stk_layer_call *c) { window_call(c, false); }
 
 #define WINDOW(id, class_, axes, fallback, call_)                                                  \
-    static const stk_field id##_fields[] = {                                                       \
+    static const stk_config_field id##_fields[] = {                                                \
         STK_FIELD(pooling, pool_size, INTS, fallback, .count = axes, .low = 1),                    \
         STK_FIELD(pooling, strides, INTS, "None", .count = axes, .low = 1),                        \
         STK_FIELD(pooling, padding, CHOICE, "valid", .choices = "valid|same"),                     \
@@ -61,7 +61,7 @@ typedef struct global {
     bool keepdims;
 } global;
 
-static const stk_field global_fields[] = {
+static const stk_config_field global_fields[] = {
     STK_FIELD_FORMAT(global),
     STK_FIELD(global, keepdims, BOOL, "False"),
 };

@@ -47,8 +47,8 @@ static void call_rescaling(stk_layer_call *c)
     x = stk_g_mul(c->g, x, per_channel(c, &o->scale, "scale"));
     c->y[0] = stk_g_add(c->g, x, per_channel(c, &o->offset, "offset"));
 }
-static const stk_field rescaling_fields[] = {STK_FIELD(rescaling, scale, REALS, NULL),
-                                             STK_FIELD(rescaling, offset, REALS, "0")};
+static const stk_config_field rescaling_fields[] = {STK_FIELD(rescaling, scale, REALS, NULL),
+                                                    STK_FIELD(rescaling, offset, REALS, "0")};
 const stk_layer_def stk_layer_rescaling = {.keras_class = "Rescaling",
                                            .fields = STK_FIELDS(rescaling, rescaling_fields),
                                            .keeps_dtype = true,
@@ -120,7 +120,7 @@ static void call_normalization(stk_layer_call *c)
     c->y[0] = o->invert ? stk_g_add(g, mean, stk_g_mul(g, x, deviation))
                         : stk_g_div(g, stk_g_sub(g, x, mean), deviation);
 }
-static const stk_field normalization_fields[] = {
+static const stk_config_field normalization_fields[] = {
     STK_FIELD(normalization, axis, INTS, "-1"),
     STK_FIELD(normalization, mean, REALS, "None"),
     STK_FIELD(normalization, variance, REALS, "None"),

@@ -233,12 +233,12 @@ static void call_simple_rnn(stk_layer_call *c)
 {
     call_rnn(c, &(cell){.kind = STK_CELL_SIMPLE, .scope = "simple_rnn_cell", .gates = 1});
 }
-static const stk_field simple_rnn_fields[] = {RNN(units, INT, NULL, .low = 1),
-                                              RNN(activation, ACTIVATION, "tanh"),
-                                              RNN_WEIGHTS,
-                                              RNN_RULES,
-                                              RNN_SEED,
-                                              RNN_FLOW};
+static const stk_config_field simple_rnn_fields[] = {RNN(units, INT, NULL, .low = 1),
+                                                     RNN(activation, ACTIVATION, "tanh"),
+                                                     RNN_WEIGHTS,
+                                                     RNN_RULES,
+                                                     RNN_SEED,
+                                                     RNN_FLOW};
 RNN_LAYER(simple_rnn, "SimpleRNN", simple_rnn_fields);
 
 /* ---- LSTM -------------------------------------------------------------------------------------------------------------------------- */
@@ -256,15 +256,15 @@ static void call_lstm(stk_layer_call *c)
 {
     call_rnn(c, &(cell){.kind = STK_CELL_LSTM, .scope = "lstm_cell", .gates = 4});
 }
-static const stk_field lstm_fields[] = {RNN(units, INT, NULL, .low = 1),
-                                        RNN(activation, ACTIVATION, "tanh"),
-                                        RNN(recurrent_activation, ACTIVATION, "sigmoid"),
-                                        RNN_WEIGHTS,
-                                        RNN(unit_forget_bias, BOOL, "True"),
-                                        RNN_RULES,
-                                        RNN_SEED,
-                                        RNN_FLOW,
-                                        RNN(implementation, INT, "2", .input_only = true)};
+static const stk_config_field lstm_fields[] = {RNN(units, INT, NULL, .low = 1),
+                                               RNN(activation, ACTIVATION, "tanh"),
+                                               RNN(recurrent_activation, ACTIVATION, "sigmoid"),
+                                               RNN_WEIGHTS,
+                                               RNN(unit_forget_bias, BOOL, "True"),
+                                               RNN_RULES,
+                                               RNN_SEED,
+                                               RNN_FLOW,
+                                               RNN(implementation, INT, "2", .input_only = true)};
 RNN_LAYER(lstm, "LSTM", lstm_fields);
 
 /* ---- GRU --------------------------------------------------------------------------------------------------------------------------- */
@@ -277,13 +277,13 @@ static void call_gru(stk_layer_call *c)
 {
     call_rnn(c, &(cell){.kind = STK_CELL_GRU, .scope = "gru_cell", .gates = 3});
 }
-static const stk_field gru_fields[] = {RNN(units, INT, NULL, .low = 1),
-                                       RNN(activation, ACTIVATION, "tanh"),
-                                       RNN(recurrent_activation, ACTIVATION, "sigmoid"),
-                                       RNN_WEIGHTS,
-                                       RNN_RULES,
-                                       RNN_SEED,
-                                       RNN_FLOW,
-                                       RNN(reset_after, BOOL, "True"),
-                                       RNN(implementation, INT, "2", .input_only = true)};
+static const stk_config_field gru_fields[] = {RNN(units, INT, NULL, .low = 1),
+                                              RNN(activation, ACTIVATION, "tanh"),
+                                              RNN(recurrent_activation, ACTIVATION, "sigmoid"),
+                                              RNN_WEIGHTS,
+                                              RNN_RULES,
+                                              RNN_SEED,
+                                              RNN_FLOW,
+                                              RNN(reset_after, BOOL, "True"),
+                                              RNN(implementation, INT, "2", .input_only = true)};
 RNN_LAYER(gru, "GRU", gru_fields);

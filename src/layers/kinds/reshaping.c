@@ -10,7 +10,7 @@ typedef struct format {
     int32_t data_format;
 } format;
 
-static const stk_field flatten_fields[] = {STK_FIELD_FORMAT(format)};
+static const stk_config_field flatten_fields[] = {STK_FIELD_FORMAT(format)};
 
 static void flatten_call(stk_layer_call *c)
 {
@@ -34,7 +34,7 @@ typedef struct reshape {
     stk_ints target_shape;
 } reshape;
 
-static const stk_field reshape_fields[] = {STK_FIELD(reshape, target_shape, INTS, NULL)};
+static const stk_config_field reshape_fields[] = {STK_FIELD(reshape, target_shape, INTS, NULL)};
 
 static void reshape_call(stk_layer_call *c)
 {
@@ -61,7 +61,7 @@ typedef struct permute {
     stk_ints dims;
 } permute;
 
-static const stk_field permute_fields[] = {STK_FIELD(permute, dims, INTS, NULL, .low = 1)};
+static const stk_config_field permute_fields[] = {STK_FIELD(permute, dims, INTS, NULL, .low = 1)};
 
 static void permute_call(stk_layer_call *c)
 {
@@ -92,7 +92,8 @@ typedef struct repeat_vector {
     int64_t n;
 } repeat_vector;
 
-static const stk_field repeat_vector_fields[] = {STK_FIELD(repeat_vector, n, INT, NULL, .low = 1)};
+static const stk_config_field repeat_vector_fields[] = {
+    STK_FIELD(repeat_vector, n, INT, NULL, .low = 1)};
 
 static void repeat_vector_call(stk_layer_call *c)
 {
@@ -158,7 +159,7 @@ static stk_status no_negatives(stk_layer_state *layer, stk_error *err)
 }
 
 #define BORDERS(id, class_, member, axes, fallback, call_, ...)                                    \
-    static const stk_field id##_fields[] = {                                                       \
+    static const stk_config_field id##_fields[] = {                                                \
         STK_FIELD(borders, member, PAIRS, fallback, .count = axes), __VA_ARGS__};                  \
     const stk_layer_def stk_layer_##id = {.keras_class = class_,                                   \
                                           .fields = STK_FIELDS(borders, id##_fields),              \
@@ -212,14 +213,15 @@ static void upsampling_call(stk_layer_call *c)
     c->y[0] = stk_image_back(c->g, x, o->data_format);
 }
 
-static const stk_field upsampling1_fields[] = {STK_FIELD(upsampling, size, INTS, "2", .low = 1)};
-static const stk_field upsampling2_fields[] = {
+static const stk_config_field upsampling1_fields[] = {
+    STK_FIELD(upsampling, size, INTS, "2", .low = 1)};
+static const stk_config_field upsampling2_fields[] = {
     STK_FIELD(upsampling, size, INTS, "2", .count = 2, .low = 1),
     STK_FIELD_FORMAT(upsampling),
     STK_FIELD(upsampling, interpolation, CHOICE, "nearest",
               .choices = "nearest|bilinear|bicubic|lanczos3|lanczos5"),
 };
-static const stk_field upsampling3_fields[] = {
+static const stk_config_field upsampling3_fields[] = {
     STK_FIELD(upsampling, size, INTS, "2", .count = 3, .low = 1),
     STK_FIELD_FORMAT(upsampling),
 };

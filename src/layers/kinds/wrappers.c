@@ -107,7 +107,7 @@ static void call_bidirectional(stk_layer_call *c)
     for (int32_t way = 0; way < 2; way++)
         for (int32_t i = 1; i < n; i++) c->y[c->ny++] = y[way][i];
 }
-static const stk_field bidirectional_fields[] = {
+static const stk_config_field bidirectional_fields[] = {
     STK_FIELD(bidirectional, layer, LAYER, NULL),
     STK_FIELD(bidirectional, merge_mode, TEXT, "concat"),
     STK_FIELD(bidirectional, backward_layer, LAYER, "None"),
@@ -154,7 +154,7 @@ static void call_time_distributed(stk_layer_call *c)
         c->y[k] = stk_g_reshape(g, y[k], rank + 1, sizes);
     }
 }
-static const stk_field time_distributed_fields[] = {
+static const stk_config_field time_distributed_fields[] = {
     STK_FIELD(time_distributed, layer, LAYER, NULL)};
 const stk_layer_def stk_layer_time_distributed = {
     .keras_class = "TimeDistributed",

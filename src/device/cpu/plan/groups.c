@@ -29,7 +29,7 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units)
     if (t->kernel == STK_K_CHAIN) {
         const stk_chain *c = t->params;
         if (c->segments != 1 || t->count % units) return false;
-        return stk_is_output_arg(t, i) || c->input[i].walk == STK_WALK_DENSE;
+        return stk_is_output_arg(t, i) || c->input[i].access == STK_ACCESS_DENSE;
     }
     const stk_impl *impl = stk_cut_of(t)->impl;
     return impl->aligned && i < 32 && (impl->aligned(t->params) >> i & 1u);

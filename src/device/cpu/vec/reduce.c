@@ -143,7 +143,7 @@ static inline int64_t find_f32(const float *x, int64_t n, float value)
 /* ---- the table --------------------------------------------------------------------------------- */
 
 /* A dense row: find the extreme with vectors, then look for it. */
-STK_INLINE void arg_row_f32(const stk_reduction kind, int64_t n, int64_t base, int64_t width,
+STK_INLINE void arg_row_f32(const stk_reduce_kind kind, int64_t n, int64_t base, int64_t width,
                             int64_t stride, const void *x_, void *best_, int64_t *index)
 {
     const float *x = x_;

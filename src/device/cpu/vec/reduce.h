@@ -18,15 +18,15 @@ typedef void (*stk_reduce_arg)(int64_t n, int64_t base, int64_t width, int64_t s
                                const void *x, void *best, int64_t *index);
 
 typedef struct stk_vec_reduce {
-    /* By stk_reduction and lane of x; accumulators are of stk_reduce_lane(kind, lane). */
-    stk_reduce_rows rows[STK_REDUCTION_COUNT][4];
-    stk_reduce_cols cols[STK_REDUCTION_COUNT][4];
+    /* By stk_reduce_kind and lane of x; accumulators are of stk_reduce_lane(kind, lane). */
+    stk_reduce_rows rows[STK_REDUCE_COUNT][4];
+    stk_reduce_cols cols[STK_REDUCE_COUNT][4];
     stk_reduce_arg arg[2][4]; /* [0] largest, [1] smallest */
 } stk_vec_reduce;
 
 extern const stk_vec_reduce STK_VEC(stk_vec_reduce);
 
-static inline stk_lane stk_reduce_lane(stk_reduction kind, stk_lane lane)
+static inline stk_lane stk_reduce_lane(stk_reduce_kind kind, stk_lane lane)
 {
     bool sums = kind == STK_REDUCE_SUM || kind == STK_REDUCE_PROD;
     return sums && lane == STK_LANE_F32 ? STK_LANE_F64 : lane;
