@@ -91,6 +91,7 @@ static stk_status prepare(job *j, stk_error *err)
     static const char *const outputs[] = {"checkpoint", "save-weights", "history", "csv", NULL};
     stk_status status = cli_check_outputs(args, outputs, err);
     if (status == STK_OK) status = cli_load_model(args->rest[0], &j->model, err);
+    if (status == STK_OK) status = stk_trainer_check_memory(j->model, j->how.optimizer, true, err);
     if (status == STK_OK)
         status =
             cli_load_data(args, j->model, args->nrest - 1, args->rest + 1, true, &j->data, err);

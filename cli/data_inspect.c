@@ -218,7 +218,7 @@ static int show_arrays(const cli_args *args, const char *path)
     stk_tensor *one = NULL;
     stk_npz *npz = NULL;
     if (data_ends(path, ".npy")) {
-        if (stk_npy_load(path, &one, &err) != STK_OK) return cli_fail(args, &err);
+        if (stk_npy_map(path, &one, &err) != STK_OK) return cli_fail(args, &err);
         print_tensors(args, 1, &one, (const char *const[]){"-"});
         stk_tensor_release(one);
         return CLI_OK;

@@ -85,7 +85,7 @@ static stk_status open_arrays(const char *path, data_rows *r, stk_error *err)
 {
     stk_tensor *one = NULL;
     bool single = data_ends(path, ".npy");
-    stk_status status = single ? stk_npy_load(path, &one, err) : stk_npz_load(path, &r->npz, err);
+    stk_status status = single ? stk_npy_map(path, &one, err) : stk_npz_load(path, &r->npz, err);
     if (status == STK_OK) status = keep_names(r, single ? 1 : stk_npz_count(r->npz), err);
     for (int32_t i = 0; status == STK_OK && i < r->columns; i++) {
         stk_tensor *t = single ? one : stk_npz_tensor(r->npz, i);

@@ -31,12 +31,10 @@ static stk_status verify_array(const char *path, stk_error *err)
         data_rows_close(&rows);
         return status;
     }
+    if (!data_ends(path, ".npy")) return stk_npz_verify(path, err);
     stk_tensor *array = NULL;
-    stk_npz *npz = NULL;
-    stk_status status =
-        data_ends(path, ".npy") ? stk_npy_load(path, &array, err) : stk_npz_load(path, &npz, err);
+    stk_status status = stk_npy_map(path, &array, err);
     stk_tensor_release(array);
-    stk_npz_release(npz);
     return status;
 }
 

@@ -146,16 +146,22 @@ static stk_status join_columns(const stk_csv *table, const char *path, stk_tenso
 {
     int32_t wide = n - (target >= 0);
     int64_t rows = columns[0]->shape[0];
-    stk_status status = stk_tensor_new(STK_F32, 2, (int64_t[]){rows, wide}, x, err);
-    int32_t at = 0;
-    for (int32_t i = 0; status == STK_OK && i < n; i++) {
-        if (i == target) continue;
-        if (columns[i]->dtype == STK_STRING)
+    enum { BLOCK = 4096 }; /* rows at a time: x may be larger than memory */
+    for (int32_t i = 0; i < n; i++)
+        if (i != target && columns[i]->dtype == STK_STRING)
             return cli_error(err, STK_ERR_DTYPE,
                              "%s: column '%s' holds texts; turn them into numbers first", path,
                              stk_csv_column_name(table, i));
-        float *to = (float *)(*x)->data + at++;
-        for (int64_t r = 0; r < rows; r++) to[r * wide] = (float)stk_tensor_at(columns[i], r);
+    stk_status status = stk_tensor_roomy(path, STK_F32, 2, (int64_t[]){rows, wide}, x, err);
+    for (int64_t first = 0; status == STK_OK && first < rows; first += BLOCK) {
+        int64_t end = first + BLOCK < rows ? first + BLOCK : rows;
+        float *to = (*x)->data;
+        for (int32_t i = 0; i < n; i++) {
+            if (i == target) continue;
+            for (int64_t r = first; r < end; r++)
+                to[r * wide] = (float)stk_tensor_at(columns[i], r);
+            to++;
+        }
     }
     return status;
 }
@@ -211,7 +217,7 @@ static stk_status load_npy(const stk_model *model, int n, const char *const *pat
                          nx + ny);
     stk_status status = STK_OK;
     for (int i = 0; status == STK_OK && i < n; i++) {
-        status = stk_npy_load(paths[i], i < nx ? &d->x[i] : &d->y[i - nx], err);
+        status = stk_npy_map(paths[i], i < nx ? &d->x[i] : &d->y[i - nx], err);
         d->view.nx += status == STK_OK && i < nx;
         d->view.ny += status == STK_OK && i >= nx;
     }

@@ -124,6 +124,8 @@ typedef struct stk_update {
 } stk_update;
 /* Adds one update of all variables, and of the optimizer's own, to the graph. */
 STK_API void stk_optimizer_apply(const stk_optimizer *o, stk_graph *g, const stk_update *update);
+/* Arrays of the size of each weight that it keeps beside it: 2 for Adam, 0 for plain SGD. */
+STK_API int32_t stk_optimizer_slots(const stk_optimizer *o);
 
 /* ---- in a store ---------------------------------------------------------------------------------------------------- */
 /* Start values of all the optimizer's variables; those that a program has made already are reset. The weights must be in the

@@ -85,6 +85,11 @@ STK_API stk_trainer_options stk_trainer_defaults(void);
 STK_API STK_MUST_USE stk_status stk_trainer_new(stk_model *model,
                                                 const stk_trainer_options *options,
                                                 stk_trainer **out, stk_error *err);
+/* Whether weights, and for training the optimizer's state beside them, fit into the memory that is left (the machine's, the control
+ * group's, ulimit's): STK_ERR_MEMORY with "needs X, has Y". stk_trainer_new asks for the weights, stk_trainer_fit for the rest. */
+STK_API STK_MUST_USE stk_status stk_trainer_check_memory(const stk_model *model,
+                                                         const char *optimizer, bool training,
+                                                         stk_error *err);
 STK_API void stk_trainer_release(stk_trainer *t);
 STK_API stk_model *stk_trainer_model(stk_trainer *t); /* borrowed */
 STK_API stk_store *stk_trainer_store(

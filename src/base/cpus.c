@@ -4,17 +4,21 @@
  *                                                     <path>/memory.max              bytes or "max"
  *                            4:cpu,cpuacct:/a/b   v1: <path>/cpu.cfs_quota_us        -1 or quota
  *                                                     <path>/cpu.cfs_period_us
+ *                                                     <path>/memory.current, memory.stat
  *                            7:memory:/a/b            <path>/memory.limit_in_bytes
+ *                                                     <path>/memory.usage_in_bytes, memory.stat
  * A limit may be set at any level above us, so every parent is looked at and the least one counts.
  */
 #define _GNU_SOURCE
 #include "base/cpus.h"
 
 #include <limits.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static bool read_line(const char *path, char *line, int size)
@@ -57,6 +61,35 @@ static double memory_limit(const char *folder, bool version2)
     char path[PATH_MAX + 32];
     snprintf(path, sizeof path, "%s/memory.%s", folder, version2 ? "max" : "limit_in_bytes");
     return read_number(path);
+}
+
+/* Sum of the numbers behind two names in a file of "name number" lines. */
+static double read_named(const char *path, const char *first, const char *second)
+{
+    char line[256], name[128];
+    double value, sum = 0;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "%127[^: ]%*[: ]%lf", name, &value) == 2 &&
+            (!strcmp(name, first) || !strcmp(name, second)))
+            sum += value;
+    if (file) fclose(file);
+    return sum;
+}
+
+/* What a group may take beside what it has. Pages of files are given back when they are needed. */
+static double memory_left(const char *folder, bool version2)
+{
+    char path[PATH_MAX + 32];
+    double limit = memory_limit(folder, version2);
+    if (limit <= 0) return 0;
+    snprintf(path, sizeof path, "%s/memory.%s", folder, version2 ? "current" : "usage_in_bytes");
+    double used = read_number(path);
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    used -= version2 ? read_named(path, "active_file", "inactive_file")
+                     : read_named(path, "total_active_file", "total_inactive_file");
+    double left = limit - (used > 0 ? used : 0);
+    return left > 1 ? left : 1;
 }
 
 /* The least limit from `group` up to the mount point. */
@@ -128,9 +161,37 @@ int32_t stk_cpu_count(void)
     return quota > 0 && quota < count ? quota : count;
 }
 
+/* ulimit -v and -d; INFINITY: none. */
+static double process_limit(int resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
+               ? (double)limit.rlim_cur
+               : INFINITY;
+}
+
 int64_t stk_memory_limit(const char *root)
 {
-    int64_t machine = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     double group = least_limit(root, "memory", memory_limit);
-    return group > 0 && group < (double)machine ? (int64_t)group : machine;
+    double least = group > 0 && group < machine ? group : machine;
+    return (int64_t)fmin(least, fmin(process_limit(RLIMIT_AS), process_limit(RLIMIT_DATA)));
+}
+
+int64_t stk_memory_left(const char *root)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    double page = (double)sysconf(_SC_PAGESIZE), whole = 0, data = 0;
+    double machine = read_named(path, "MemAvailable", "") * 1024;
+    if (machine <= 0) machine = (double)sysconf(_SC_PHYS_PAGES) * page;
+    double group = least_limit(root, "memory", memory_left);
+    double least = group > 0 && group < machine ? group : machine;
+    snprintf(path, sizeof path, "%s/proc/self/statm", root);
+    char line[256];
+    if (read_line(path, line, sizeof line))
+        (void)sscanf(line, "%lf %*f %*f %*f %*f %lf", &whole, &data);
+    least = fmin(least, process_limit(RLIMIT_AS) - whole * page);
+    least = fmin(least, process_limit(RLIMIT_DATA) - data * page);
+    return least > 0 ? (int64_t)least : 0;
 }

@@ -13,7 +13,9 @@ int32_t stk_cpu_count(void);
  * for tests; "" in earnest. */
 int32_t stk_cpu_quota(const char *root);
 
-/* Bytes: the least limit of the control groups, or all that the machine has. */
+/* Bytes: the least limit of the control groups and of this process (ulimit), or all that the machine has. */
 int64_t stk_memory_limit(const char *root);
+/* Bytes that may be taken now beside those that are taken, by all of these limits. Reads some files. */
+int64_t stk_memory_left(const char *root);
 
 #endif

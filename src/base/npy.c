@@ -5,9 +5,12 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/map.h"
 #include "base/number.h"
+#include "base/spill.h"
 #include "base/tensor.h"
 #include "base/utf8.h"
+#include "stoker/files.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -285,7 +288,7 @@ static stk_status read_numbers(stk_npy_source *source, const header *h, const st
                                int64_t bytes, stk_tensor **out, stk_error *err)
 {
     stk_tensor *t = NULL;
-    STK_TRY(stk_tensor_raw(h->dtype, shape->rank, shape->dim, &t, err));
+    STK_TRY(stk_tensor_roomy(source->name, h->dtype, shape->rank, shape->dim, &t, err));
     stk_status status = pull(source, t->data, (size_t)bytes, err);
     if (status != STK_OK) {
         stk_tensor_release(t);
@@ -299,37 +302,58 @@ static stk_status read_numbers(stk_npy_source *source, const header *h, const st
 }
 
 /* Fortran order is the reversed shape in C order, seen transposed. */
-static stk_status turn_around(stk_tensor **t, stk_error *err)
+static stk_status turn_around(const char *name, stk_tensor **t, stk_error *err)
 {
     stk_tensor *turned = NULL, *dense = NULL;
     stk_status status = stk_tensor_transpose(*t, NULL, &turned, err);
-    if (status == STK_OK) status = stk_tensor_dense(turned, &dense, err);
+    if (status == STK_OK)
+        status = turned->dtype == STK_STRING ? stk_tensor_dense(turned, &dense, err)
+                                             : stk_tensor_roomy_copy(name, turned, &dense, err);
     stk_tensor_release(turned);
     stk_tensor_release(*t);
     *t = dense;
     return status;
 }
 
+/* Shape in the order of the file, and bytes of the elements; both fit what the source still holds. */
+static stk_status check_size(const stk_npy_source *source, const header *h, stk_shape *shape,
+                             int64_t *bytes, stk_error *err)
+{
+    *shape = (stk_shape){.rank = h->rank};
+    for (int i = 0; i < h->rank; i++) shape->dim[i] = h->shape[h->fortran ? h->rank - 1 - i : i];
+    /* With a file item of 0 bytes (|S0) any count of strings would fit in an empty file. */
+    int64_t item = h->item > stk_dtype_size(h->dtype) ? h->item : stk_dtype_size(h->dtype);
+    STK_TRY(stk_shape_check(source->name, shape->rank, shape->dim, item, err));
+    if (stk_mul_i64(stk_shape_count(shape), h->item, bytes) && (uint64_t)*bytes <= source->left &&
+        !(h->item == 0 && (uint64_t)stk_shape_count(shape) > 1 << 20))
+        return STK_OK;
+    return stk_fail(err, STK_ERR_FORMAT,
+                    "%s: an array %s of '%s' needs more than the %llu bytes that follow the "
+                    "header; the file is cut short or damaged",
+                    source->name, STK_SHAPE_TEXT(shape), h->descr,
+                    (unsigned long long)source->left);
+}
+
+stk_status stk_npy_check(stk_npy_source *source, stk_error *err)
+{
+    header h;
+    stk_shape shape;
+    int64_t bytes;
+    STK_TRY(read_header(source, &h, err));
+    return check_size(source, &h, &shape, &bytes, err);
+}
+
 stk_status stk_npy_read(stk_npy_source *source, stk_tensor **out, stk_error *err)
 {
     header h;
+    stk_shape shape;
+    int64_t bytes;
     *out = NULL;
     STK_TRY(read_header(source, &h, err));
-    stk_shape shape = {.rank = h.rank};
-    for (int i = 0; i < h.rank; i++) shape.dim[i] = h.shape[h.fortran ? h.rank - 1 - i : i];
-    /* With a file item of 0 bytes (|S0) any count of strings would fit in an empty file. */
-    int64_t item = h.item > stk_dtype_size(h.dtype) ? h.item : stk_dtype_size(h.dtype), bytes;
-    STK_TRY(stk_shape_check(source->name, shape.rank, shape.dim, item, err));
-    if (!stk_mul_i64(stk_shape_count(&shape), h.item, &bytes) || (uint64_t)bytes > source->left ||
-        (h.item == 0 && (uint64_t)stk_shape_count(&shape) > 1 << 20))
-        return stk_fail(err, STK_ERR_FORMAT,
-                        "%s: an array %s of '%s' needs more than the %llu bytes that follow the "
-                        "header; the file is cut short or damaged",
-                        source->name, STK_SHAPE_TEXT(&shape), h.descr,
-                        (unsigned long long)source->left);
+    STK_TRY(check_size(source, &h, &shape, &bytes, err));
     STK_TRY(h.dtype == STK_STRING ? read_strings(source, &h, &shape, bytes, out, err)
                                   : read_numbers(source, &h, &shape, bytes, out, err));
-    return h.fortran && h.rank > 1 ? turn_around(out, err) : STK_OK;
+    return h.fortran && h.rank > 1 ? turn_around(source->name, out, err) : STK_OK;
 }
 
 /* ---- sources -------------------------------------------------------------------------------- */
@@ -386,6 +410,25 @@ stk_status stk_npy_load(const char *path, stk_tensor **out, stk_error *err)
     b.source.left = b.bytes.size;
     stk_status status = stk_npy_read(&b.source, out, err);
     stk_bytes_close(&b.bytes);
+    return status;
+}
+
+static void unmap(void *owner)
+{
+    stk_map_close(owner);
+    stk_free(owner);
+}
+
+stk_status stk_npy_map(const char *path, stk_tensor **out, stk_error *err)
+{
+    if (!path || !out)
+        return stk_fail(err, STK_ERR_ARGUMENT, "npy_map: the path or the out pointer is NULL");
+    *out = NULL;
+    stk_map *map = stk_calloc(1, sizeof *map);
+    if (!map) return stk_fail_memory(err, path, sizeof *map);
+    stk_status status = stk_map_open(path, false, map, err);
+    if (status == STK_OK) status = stk_npy_view(path, map->data, map->size, unmap, map, out, err);
+    if (status != STK_OK) unmap(map);
     return status;
 }
 

@@ -25,6 +25,9 @@ STK_MUST_USE stk_status stk_npy_read(stk_npy_source *source, stk_tensor **out, s
 STK_MUST_USE stk_status stk_npy_parse(const char *name, const void *data, size_t size,
                                       stk_tensor **out, stk_error *err); /* from memory */
 
+/* The header alone, checked against what follows it; the elements are left to be read. */
+STK_MUST_USE stk_status stk_npy_check(stk_npy_source *source, stk_error *err);
+
 /* A file that lies in memory which stays: a tensor that points into it, where the elements can be used as they are
  * (own byte order, rows first, aligned, no strings or bools); release(owner) runs when it is gone. Otherwise a copy,
  * and release(owner) runs at once. On failure the caller keeps owner. */

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/npy.h"
+#include "stoker/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,16 +29,17 @@ static stk_status read_member(stk_npy_source *self, void *to, size_t size, stk_e
     return stk_zip_stream_read(((member_source *)self)->stream, to, size, err);
 }
 
+/* out NULL: only looks whether it could be loaded. */
 static stk_status load_member(const stk_zip *zip, int64_t index, const char *title,
                               stk_tensor **out, stk_error *err)
 {
     stk_tensor *t = NULL;
     member_source m = {{read_member, stk_zip_size(zip, index), title}, NULL};
     STK_TRY(stk_zip_stream_open(zip, index, &m.stream, err));
-    stk_status status = stk_npy_read(&m.source, &t, err);
+    stk_status status = out ? stk_npy_read(&m.source, &t, err) : stk_npy_check(&m.source, err);
     if (status == STK_OK) status = stk_zip_stream_verify(m.stream, err);
     stk_zip_stream_release(m.stream);
-    if (status == STK_OK)
+    if (status == STK_OK && out)
         *out = t;
     else
         stk_tensor_release(t);
@@ -138,6 +140,18 @@ stk_status stk_npz_parse(const char *name, const void *data, size_t size, stk_np
     stk_zip *zip = NULL;
     STK_TRY(stk_zip_parse(name, data, size, &zip, err));
     return from_zip(zip, name, out, err);
+}
+
+stk_status stk_npz_verify(const char *path, stk_error *err)
+{
+    stk_zip *zip = NULL;
+    STK_TRY(stk_zip_open(path, &zip, err));
+    stk_status status = STK_OK;
+    for (int64_t i = 0; status == STK_OK && i < stk_zip_count(zip); i++)
+        if (is_tensor(stk_zip_name(zip, i)))
+            status = load_member(zip, i, stk_zip_name(zip, i), NULL, err);
+    stk_zip_release(zip);
+    return status;
 }
 
 void stk_npz_release(stk_npz *npz)

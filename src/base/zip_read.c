@@ -382,7 +382,7 @@ stk_status stk_zip_stream_read(stk_zip_stream *s, void *to, size_t size, stk_err
 
 stk_status stk_zip_stream_verify(stk_zip_stream *s, stk_error *err)
 {
-    uint8_t rest[4096];
+    uint8_t rest[64 << 10];
     while (s->left > 0) {
         size_t size = s->left < sizeof rest ? (size_t)s->left : sizeof rest;
         STK_TRY(stk_zip_stream_read(s, rest, size, err));

@@ -133,3 +133,22 @@ stk_status stk_optimizer_finish(const stk_optimizer *optimizer, stk_store *store
     }
     return STK_OK;
 }
+
+/* The optimizer says so itself: it is given one weight, and what it has declared beside it is counted. */
+int32_t stk_optimizer_slots(const stk_optimizer *o)
+{
+    stk_graph *g = NULL;
+    const int64_t shape[1] = {7};
+    int32_t slots = -1;
+    if (!o || stk_graph_new(&g, NULL) != STK_OK) return 0;
+    stk_val w = stk_g_variable(g, "w", STK_F32, 1, shape);
+    stk_val gradient = stk_g_input(g, "gradient", STK_F32, 1, shape);
+    const char *name = "w";
+    stk_optimizer_apply(
+        o, g, &(stk_update){.n = 1, .variables = &w, .gradients = &gradient, .names = &name});
+    for (int64_t i = 0; i < g->nnodes; i++)
+        slots += g->nodes[i].op == STK_OP_VARIABLE && stk_g_rank(g, g->nodes[i].out) == 1;
+    bool good = stk_graph_ok(g);
+    stk_graph_release(g);
+    return good ? slots : 0;
+}

@@ -2,6 +2,7 @@
 #include "train/batches.h"
 
 #include "base/dtype.h"
+#include "base/map.h"
 #include "base/tensor.h"
 #include "train/step.h"
 
@@ -291,7 +292,7 @@ stk_status stk_batches_next(stk_batches *b, stk_error *err)
 {
     if ((b->how.steps || !b->dataset) && b->at >= b->steps) {
         b->end = true;
-        return STK_OK;
+        return stk_maps_check(err);
     }
     if (b->dataset) {
         STK_TRY(next_element(b, err));
@@ -299,7 +300,7 @@ stk_status stk_batches_next(stk_batches *b, stk_error *err)
         stk_rows_next(b);
     }
     b->at += !b->end;
-    return STK_OK;
+    return stk_maps_check(err); /* rows of a mapped file that somebody made shorter are zeros */
 }
 
 /* What is saved of a dataset: the number of walks, then what the stream says about itself. */

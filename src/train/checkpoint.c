@@ -13,6 +13,7 @@
 #include "base/file.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -336,9 +337,29 @@ static bool is_checkpoint(const char *path)
     return read && !memcmp(start, "STKCKPT\n", sizeof start);
 }
 
+/* What a run that went wrong has written: nothing that is computed with it is a number. */
+static stk_status check_numbers(const char *path, const char *name, const stk_tensor *t,
+                                stk_error *err)
+{
+    int64_t count = stk_tensor_count(t), bad = 0, first = 0;
+    if (!stk_dtype_is_float(t->dtype)) return STK_OK;
+    for (int64_t i = count - 1; i >= 0; i--)
+        if (isnan(stk_tensor_at(t, i))) {
+            bad++;
+            first = i;
+        }
+    if (!bad) return STK_OK;
+    return stk_fail(err, STK_ERR_FORMAT,
+                    "%s: %" PRId64 " of the %" PRId64
+                    " numbers of '%s' are NaN, the first is number "
+                    "%" PRId64 "; the run that wrote them had gone wrong, use older weights",
+                    path, bad, count, name, first);
+}
+
 static stk_status set_weights(stk_trainer *t, const char *path, int64_t n, const char *const *names,
                               stk_tensor *const *tensors, bool partial, stk_error *err)
 {
+    for (int64_t i = 0; i < n; i++) STK_TRY(check_numbers(path, names[i], tensors[i], err));
     stk_status status =
         stk_model_set_weights(t->model, t->store, (int32_t)n, names, tensors, partial, err);
     return status == STK_OK ? STK_OK : stk_fail_in(err, status, "%s", path);

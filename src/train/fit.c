@@ -338,6 +338,9 @@ static stk_status start(stk_fit *f, stk_error *err)
     stk_trainer *t = f->t;
     t->trouble = (stk_error){.code = STK_OK};
     if (f->o->checkpoint) STK_TRY(try_place(f->o->checkpoint, err));
+    if (!t->last) /* the optimizer's state is made with the first program */
+        STK_TRY(stk_check_room(t->model, false, stk_optimizer_slots(stk_step_optimizer(t->maker)),
+                               err));
     if (f->o->resume && f->o->checkpoint && access(f->o->checkpoint, F_OK) == 0)
         STK_TRY(stk_trainer_load(t, f->o->checkpoint, err));
     bool resumed = f->o->resume && t->position.loaded;

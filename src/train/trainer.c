@@ -1,6 +1,8 @@
 /* trainer.c - making a trainer, and what is done with one outside of fit: evaluate, predict, single batches, weights. */
 #include "train/trainer.h"
 
+#include "base/cpus.h"
+#include "base/spill.h"
 #include "base/tensor.h"
 
 #include <math.h>
@@ -120,6 +122,35 @@ static stk_status make_logs(stk_trainer *t, stk_error *err)
     return STK_OK;
 }
 
+stk_status stk_check_room(const stk_model *m, bool weights, int32_t slots, stk_error *err)
+{
+    stk_param_count p = stk_model_params(m);
+    double state = (double)p.trainable_bytes * slots,
+           need = state + (weights ? (double)p.bytes : 0);
+    double left = need > 1 << 20 ? (double)stk_memory_left("") : INFINITY;
+    if (need < left) return STK_OK;
+    char text[128] = "";
+    if (slots)
+        snprintf(text, sizeof text, " and %s of optimizer state (%d numbers per weight)",
+                 STK_BYTES_TEXT(state), slots);
+    return stk_fail(err, STK_ERR_MEMORY,
+                    "model '%s' needs %s of memory, has %s: %s of weights%s; use a smaller model, "
+                    "an optimizer with less state, or a machine with more",
+                    stk_model_name(m), STK_BYTES_TEXT(need), STK_BYTES_TEXT(left),
+                    STK_BYTES_TEXT(p.bytes), text);
+}
+
+stk_status stk_trainer_check_memory(const stk_model *model, const char *optimizer, bool training,
+                                    stk_error *err)
+{
+    stk_optimizer *o = NULL;
+    if (!model) return stk_fail(err, STK_ERR_ARGUMENT, "stk_trainer_check_memory: no model");
+    STK_TRY(stk_optimizer_parse(optimizer ? optimizer : "rmsprop", &o, err));
+    int32_t slots = training ? stk_optimizer_slots(o) : 0;
+    stk_optimizer_release(o);
+    return stk_check_room(model, true, slots, err);
+}
+
 static stk_status setup(stk_trainer *t, const stk_trainer_options *o, stk_error *err)
 {
     words losses = {0}, metrics = {0};
@@ -156,6 +187,7 @@ stk_status stk_trainer_new(stk_model *model, const stk_trainer_options *options,
     t->ny = stk_model_output_count(model);
     t->seed = o.seed;
     stk_status status = stk_trainer_keep_options(t, &o, err);
+    if (status == STK_OK) status = stk_check_room(model, true, 0, err);
     if (status == STK_OK) status = setup(t, &o, err);
     t->how = (stk_program_options){.device = t->device,
                                    .store = t->store,

@@ -78,6 +78,9 @@ STK_MUST_USE stk_status stk_trainer_keep_options(stk_trainer *t, const stk_train
                                                  stk_error *err);
 void stk_trainer_drop_options(stk_trainer *t);
 
+/* trainer.c: do weights (if they are still to be made) and `slots` arrays of state for each of them fit into memory? */
+STK_MUST_USE stk_status stk_check_room(const stk_model *m, bool weights, int32_t slots,
+                                       stk_error *err);
 /* trainer.c: the program for this batch, fed. */
 STK_MUST_USE stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *b,
                                             stk_program **program, stk_error *err);

@@ -109,14 +109,6 @@ char *stk_time_text(double s, char text[24])
     return three_digits(s, "s", text);
 }
 
-char *stk_bytes_text(double b, char text[24])
-{
-    if (b < 1024) return snprintf(text, 24, "%.0f B", b), text;
-    if (b < 1024.0 * 1024) return three_digits(b / 1024, "KiB", text);
-    if (b < 1024.0 * 1024 * 1024) return three_digits(b / 1024 / 1024, "MiB", text);
-    return three_digits(b / 1024 / 1024 / 1024, "GiB", text);
-}
-
 char *stk_count_text(double n, char text[24])
 {
     if (n < 9999.5)

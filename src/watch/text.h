@@ -2,6 +2,7 @@
 #ifndef STK_WATCH_TEXT_H
 #define STK_WATCH_TEXT_H
 
+#include "base/spill.h"
 #include "base/status.h"
 
 #include <stdbool.h>
@@ -23,7 +24,6 @@ stk_status stk_text_finish(stk_text *t, char **out, size_t *size, stk_error *err
 
 /* "1.23 ms", "45.6 us", "12.3 s" into text; returns text. */
 char *stk_time_text(double seconds, char text[24]);
-char *stk_bytes_text(double bytes, char text[24]); /* "1.2 GiB" */
 char *stk_count_text(double count, char text[24]); /* "12.3 k", "4.56 M" */
 
 #endif

@@ -310,6 +310,20 @@ TEST(control_group_quotas)
     CHECK_EQ_I64(stk_memory_limit(root), machine);
     write_file(root, "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "2097152\n");
     CHECK_EQ_I64(stk_memory_limit(root), 2 << 20);
+    /* What is left of it: pages of files do not count, they can be given back. */
+    write_file(root, "/proc/meminfo", "MemTotal: 9000000 kB\nMemAvailable:    4096 kB\n");
+    write_file(root, "/sys/fs/cgroup/memory/m/memory.usage_in_bytes", "1500000\n");
+    write_file(root, "/sys/fs/cgroup/memory/m/memory.stat",
+               "cache 9\ntotal_active_file 300000\ntotal_inactive_file 200000\n");
+    CHECK_EQ_I64(stk_memory_left(root), (2 << 20) - 1000000);
+    write_file(root, "/sys/fs/cgroup/memory/m/memory.usage_in_bytes", "9000000\n");
+    CHECK_EQ_I64(stk_memory_left(root), 1);
+    write_file(root, "/proc/self/cgroup", "0::/a/b\n");
+    write_file(root, "/sys/fs/cgroup/a/memory.current", "1000000\n");
+    write_file(root, "/sys/fs/cgroup/a/memory.stat", "anon 5\nactive_file 600000\n");
+    CHECK_EQ_I64(stk_memory_left(root), (1 << 20) - 400000);
+    write_file(root, "/proc/self/cgroup", "0::/\n");
+    CHECK_EQ_I64(stk_memory_left(root), 4 << 20);
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", root);
     CHECK(system(command) == 0);

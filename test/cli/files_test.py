@@ -5,12 +5,15 @@
 import gzip
 import os
 import re
+import resource
 import signal
 import stat
 import struct
 import subprocess
 import sys
+import time
 import unittest
+import zipfile
 
 from cli_test import ROOT, STOKER, Command
 
@@ -81,6 +84,96 @@ class Inputs(Command):
         self.write("old.csv", "a,b,c,d,y\r1,2,3,4,0\r1,2,3,4,1\r")
         self.fails_like(4, r"old\.csv: its lines end in CR alone", "train", "m.json", "old.csv")
         self.fails_like(4, r"old\.csv: its lines end in CR alone", "data", "stats", "old.csv")
+
+
+def npy_head(kind, shape):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, str(tuple(shape)))
+    head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode()
+
+
+class Memory(Command):
+    """Data beyond what may be taken. ulimit -d counts what a process asks for, and neither mapped files nor arrays that
+    lie on a disk, so it stands for the limit of a container, which tests may not set."""
+    ROWS, WIDTH, LIMIT = 75000, 1000, 150 << 20  # 300 MB of x
+
+    def setUp(self):
+        super().setUp()
+        self.run_ok("init", "mlp", "--input", str(self.WIDTH), "--classes", "2", "--out", "wide.json", "--quiet")
+
+    def limited(self, *words):
+        return self.run_it(*words, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_DATA, (self.LIMIT, resource.RLIM_INFINITY)))
+
+    def works(self, *words):
+        done = self.limited(*words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_npy_is_mapped(self):
+        for name, kind, shape, size in (("x.npy", "<f4", (self.ROWS, self.WIDTH), 4 * self.WIDTH),
+                                        ("y.npy", "<i8", (self.ROWS,), 8)):
+            with open(self.path(name), "wb") as f:
+                f.write(npy_head(kind, shape))
+                f.truncate(f.tell() + self.ROWS * size)
+        self.works("train", "wide.json", "x.npy", "y.npy", "--steps", "20", "--quiet")
+        self.works("data", "verify", "x.npy")
+
+    def test_npz_goes_to_a_disk(self):
+        with zipfile.ZipFile(self.path("big.npz"), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+            with z.open("x.npy", "w", force_zip64=True) as m:
+                m.write(npy_head("<f4", (self.ROWS, self.WIDTH)))
+                for _ in range(self.ROWS // 1000):
+                    m.write(bytes(4000 * self.WIDTH))
+            z.writestr("y.npy", npy_head("<i8", (self.ROWS,)) + bytes(8 * self.ROWS))
+        self.works("train", "wide.json", "big.npz", "--steps", "20", "--quiet")
+        code, said, peak = measured(["data", "verify", "big.npz"], cwd=self.folder)
+        self.assertEqual((code, said), (0, "big.npz: good\n"))
+        self.assertLess(peak, 100)
+
+    def test_csv_goes_to_a_disk(self):
+        row = ",".join(["0"] * self.WIDTH) + ",1\n"
+        self.write("big.csv", ",".join("c%d" % i for i in range(self.WIDTH + 1)) + "\n" + row * 16000)  # 128 MB as int64
+        self.works("train", "wide.json", "big.csv", "--steps", "20", "--quiet")
+        self.works("data", "verify", "big.csv")
+
+    def test_a_model_without_room_is_refused_before_the_start(self):
+        self.run_ok("init", "mlp", "--input", "400000", "--classes", "2", "--out", "huge.json", "--quiet")
+        began = time.time()
+        done = self.limited("train", "huge.json", "d.npz")  # 51 million weights
+        self.assertLess(time.time() - began, 30)
+        self.assertEqual((done.returncode, done.stdout), (6, ""))
+        self.assertRegex(done.stderr, r"^stoker train: model 'mlp' needs \d+ MiB of memory, has [\d.]+ MiB: \d+ MiB of weights "
+                         r"and \d+ MiB of optimizer state \(2 numbers per weight\); use a smaller model, an optimizer with "
+                         r"less state, or a machine with more\n$")
+        done = self.limited("train", "huge.json", "d.npz", "--optimizer", "sgd")
+        self.assertNotIn("optimizer state", done.stderr)
+
+
+class Faults(Command):
+    def test_a_file_that_becomes_shorter(self):
+        rows = 200000
+        for name, kind, shape, size in (("x.npy", "<f4", (rows, 4), 16), ("y.npy", "<i8", (rows,), 8)):
+            with open(self.path(name), "wb") as f:
+                f.write(npy_head(kind, shape) + bytes(rows * size))
+        child = subprocess.Popen([STOKER, "train", "m.json", "x.npy", "y.npy", "--epochs", "100000", "--batch", "1024"],
+                                 cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        child.stdout.readline()
+        os.truncate(self.path("x.npy"), 4096)
+        err = child.communicate(timeout=100)[1]
+        self.assertEqual(child.returncode, 3, err)
+        self.assertRegex(err, r"x\.npy: became shorter while it was read: nothing is left from byte \d+ on")
+
+    def test_weights_that_are_no_numbers(self):
+        self.run_ok("train", "m.json", "d.npz", "--save-weights", "w.safetensors", "--quiet")
+        data = bytearray(self.read("w.safetensors"))
+        data[-8:-4] = struct.pack("<f", float("nan"))
+        with open(self.path("nan.safetensors"), "wb") as f:
+            f.write(data)
+        for words in (["evaluate"], ["predict"], ["train"]):
+            self.fails_like(4, r"nan\.safetensors: 1 of the \d+ numbers of '\S+' are NaN, the first is number \d+; the run that "
+                            r"wrote them had gone wrong, use older weights\n$", *words, "m.json", "d.npz", "--weights",
+                            "nan.safetensors")
 
 
 class Outputs(Command):
@@ -175,8 +268,6 @@ class FullDisk(Command):
 
     def test_a_log_with_room_again_has_all_its_lines(self):
         """A pipe that nobody empties for a while would block; a limit on the size of files does not."""
-        import resource
-
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (60, resource.RLIM_INFINITY))

@@ -5,6 +5,8 @@
 #include "base/tensor.h"
 #include "stoker/picture.h"
 
+#include <zlib.h>
+
 static stk_npz *decoded;
 
 static const char *golden(const char *name)
@@ -147,6 +149,83 @@ TEST(what_is_written_is_read_again)
         CHECK_FAILS(stk_jpeg_encode(photo, 0, true, &bytes, &size, &err), STK_ERR_RANGE, "quality");
     }
     stk_tensor_release(photo);
+}
+
+/* 8 bits with a palette, 3 x 2. */
+TEST(bmp_of_8_bits_has_one_channel)
+{
+    stk_error err;
+    enum { PALETTE = 54, PIXELS = PALETTE + 8 * 4, SIZE = PIXELS + 2 * 4 };
+    uint8_t file[SIZE] = {
+        'B', 'M', [10] = PIXELS, [14] = 40, [18] = 3, [22] = 2, [26] = 1, [28] = 8, [46] = 8};
+    for (int i = 0; i < 8; i++) {
+        file[PALETTE + 4 * i] = (uint8_t)(10 * i);
+        file[PALETTE + 4 * i + 1] = (uint8_t)(20 * i);
+        file[PALETTE + 4 * i + 2] = (uint8_t)(30 * i);
+    }
+    for (int i = 0; i < 6; i++) file[PIXELS + i / 3 * 4 + i % 3] = (uint8_t)i;
+    stk_tensor *t = NULL;
+    REQUIRE(CHECK_OK(stk_picture_decode(file, SIZE, NULL, &t, &err)));
+    CHECK_STR(STK_TENSOR_TEXT(t), "uint8[2,3,1]");
+    static const uint8_t bytes[6] = {3, 4, 5, 0, 1, 2}; /* as tf.image.decode_bmp says */
+    CHECK(memcmp(t->data, bytes, 6) == 0);
+    stk_tensor_release(t);
+    stk_picture_info info;
+    CHECK_OK(stk_picture_probe(file, SIZE, &info, &err));
+    CHECK_EQ_I64(info.channels, 1);
+    stk_picture_options o = stk_picture_options_defaults();
+    o.channels = 3;
+    REQUIRE(CHECK_OK(stk_picture_decode(file, SIZE, &o, &t, &err)));
+    for (int i = 0; i < 18; i++)
+        CHECK_EQ_I64(((const uint8_t *)t->data)[i], bytes[i / 3] * (30 - 10 * (i % 3)));
+    stk_tensor_release(t);
+}
+
+/* The PNG with a transparent colour put in behind its head. */
+static size_t make_clear(const char *png, size_t size, int32_t channels, uint8_t *out)
+{
+    uint8_t chunk[12 + 6] = {0, 0, 0, (uint8_t)(2 * channels), 't', 'R', 'N', 'S'};
+    size_t value = 2 * (size_t)channels, head = 33;
+    for (size_t i = 0; i < value; i += 2) chunk[8 + i + 1] = 7; /* the colour 7 (7 7) */
+    uint32_t sum = (uint32_t)crc32(0, chunk + 4, (uInt)(4 + value));
+    for (int i = 0; i < 4; i++) chunk[8 + value + (size_t)i] = (uint8_t)(sum >> (24 - 8 * i));
+    memcpy(out, png, head);
+    memcpy(out + head, chunk, 12 + value);
+    memcpy(out + head + 12 + value, png + head, size - head);
+    return size + 12 + value;
+}
+
+/* As 16 bits every value is 257 times the one of 8 bits, whatever becomes of the transparent colour. */
+TEST(a_transparent_colour_in_16_bits)
+{
+    stk_error err;
+    if (!built(".png")) return;
+    for (int32_t stored = 1; stored <= 3; stored += 2) {
+        stk_tensor *image = NULL, *narrow = NULL, *wide = NULL;
+        char *bytes = NULL;
+        uint8_t file[4096];
+        size_t size = 0;
+        REQUIRE(CHECK_OK(stk_tensor_new(STK_U8, 3, (int64_t[]){4, 5, stored}, &image, &err)));
+        for (int64_t i = 0; i < 20 * stored; i++)
+            ((uint8_t *)image->data)[i] = (uint8_t)(i / stored == 3 ? 7 : 11 * i);
+        REQUIRE(CHECK_OK(stk_png_encode(image, 9, &bytes, &size, &err)));
+        size = make_clear(bytes, size, stored, file);
+        for (int32_t channels = 0; channels <= 4; channels += 1 + (channels == 1)) {
+            stk_picture_options o = stk_picture_options_defaults();
+            o.channels = channels;
+            REQUIRE(CHECK_OK(stk_picture_decode(file, size, &o, &narrow, &err)));
+            o.dtype = STK_U16;
+            REQUIRE(CHECK_OK(stk_picture_decode(file, size, &o, &wide, &err)));
+            REQUIRE(CHECK_EQ_I64(stk_tensor_count(wide), stk_tensor_count(narrow)));
+            for (int64_t i = 0; i < stk_tensor_count(wide); i++)
+                CHECK_NEAR(stk_tensor_at(wide, i), 257 * stk_tensor_at(narrow, i), 257);
+            if (channels == 4) CHECK_EQ_I64(stk_tensor_at(wide, 3 * 4 + 3), 0);
+            stk_tensor_release(narrow);
+            stk_tensor_release(wide);
+        }
+        stk_bytes_free(bytes);
+        stk_tensor_release(image);
+    }
 }
 
 /* Every prefix of a file, and every file with one byte changed, is decoded or refused. */

@@ -185,6 +185,28 @@ static void launches_of(const char *text, int32_t most)
     stk_optimizer_release(o);
 }
 
+TEST(slots_are_counted)
+{
+    static const struct {
+        const char *text;
+        int32_t slots;
+    } cases[] = {{"sgd", 0},
+                 {"sgd:momentum=0.9", 1},
+                 {"adam", 2},
+                 {"adam:amsgrad=true", 3},
+                 {"lion", 1},
+                 {"adadelta", 2},
+                 {"adam:use_ema=true", 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_optimizer *o = NULL;
+        stk_error err;
+        if (!CHECK_OK(stk_optimizer_parse(cases[i].text, &o, &err))) continue;
+        CHECK_MSG(stk_optimizer_slots(o) == cases[i].slots, "%s has %d", cases[i].text,
+                  stk_optimizer_slots(o));
+        stk_optimizer_release(o);
+    }
+}
+
 TEST(all_weights_are_updated_by_one_launch)
 {
     static const char *const plain[] = {"sgd",

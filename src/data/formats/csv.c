@@ -292,68 +292,6 @@ stk_dtype stk_csv_column_dtype(const stk_csv *t, int32_t column)
     return t->plan.column[column].dtype;
 }
 
-/* ---- columns in the making ---------------------------------------------------------------------- */
-
-/* Memory of all columns for `rows` rows: tensors for numbers, lists of places for strings. */
-typedef struct growing {
-    void **data;
-    stk_tensor **tensor;
-} growing;
-
-static void growing_free(const stk_csv_plan *p, growing *g)
-{
-    for (int32_t i = 0; i < p->wanted; i++) {
-        if (g->tensor) stk_tensor_release(g->tensor[i]);
-        if (g->data && p->column[i].dtype == STK_STRING) stk_free(g->data[i]);
-    }
-    stk_free(g->tensor);
-    stk_free(g->data);
-    *g = (growing){0};
-}
-
-static stk_status growing_make(const stk_csv_plan *p, int32_t rank, const int64_t *shape,
-                               growing *g, stk_error *err)
-{
-    int64_t rows = 1;
-    for (int32_t i = 0; i < rank; i++) rows *= shape[i];
-    g->data = stk_calloc((size_t)p->wanted, sizeof *g->data);
-    g->tensor = stk_calloc((size_t)p->wanted, sizeof(stk_tensor *));
-    if (!g->data || !g->tensor)
-        return stk_fail_memory(err, p->name, (size_t)p->wanted * sizeof *g->data);
-    for (int32_t i = 0; i < p->wanted; i++) {
-        if (p->column[i].dtype == STK_STRING) {
-            g->data[i] = stk_calloc((size_t)rows, sizeof(stk_string));
-            if (!g->data[i])
-                return stk_fail_memory(err, p->name, (size_t)rows * sizeof(stk_string));
-            continue;
-        }
-        STK_TRY(stk_tensor_raw(p->column[i].dtype, rank, shape, &g->tensor[i], err));
-        g->data[i] = g->tensor[i]->data;
-    }
-    return STK_OK;
-}
-
-/* Hands the columns over, cut to `rows`. */
-static stk_status growing_finish(const stk_csv_plan *p, growing *g, int32_t rank,
-                                 const int64_t *shape, stk_tensor **columns, stk_error *err)
-{
-    for (int32_t i = 0; i < p->wanted; i++) {
-        if (p->column[i].dtype == STK_STRING) {
-            STK_TRY(stk_tensor_strings(rank, shape, g->data[i], &g->tensor[i], err));
-        } else if (rank == 1 && g->tensor[i]->shape[0] != shape[0]) {
-            stk_tensor *cut = NULL;
-            STK_TRY(stk_tensor_slice(g->tensor[i], (int64_t[]){0}, shape, &cut, err));
-            stk_tensor_release(g->tensor[i]);
-            g->tensor[i] = cut;
-        }
-    }
-    for (int32_t i = 0; i < p->wanted; i++) {
-        columns[i] = g->tensor[i];
-        g->tensor[i] = NULL;
-    }
-    return STK_OK;
-}
-
 /* ---- everything at once ------------------------------------------------------------------------- */
 
 typedef struct chunk {
@@ -428,8 +366,8 @@ static stk_status read_chunks(const stk_csv *t, chunk *chunks, int64_t count, st
         chunks[i].first = rows;
         rows += chunks[i].rows;
     }
-    growing g = {0};
-    stk_status status = growing_make(&t->plan, 1, &rows, &g, err);
+    stk_csv_columns g = {0};
+    stk_status status = stk_csv_columns_make(&t->plan, 1, &rows, &g, err);
     if (status == STK_OK) {
         w.data = g.data;
         stk_pool_run(pool, parse_chunk, &w, count);
@@ -438,8 +376,8 @@ static stk_status read_chunks(const stk_csv *t, chunk *chunks, int64_t count, st
             if (status != STK_OK && err) *err = chunks[i].err;
         }
     }
-    if (status == STK_OK) status = growing_finish(&t->plan, &g, 1, &rows, columns, err);
-    growing_free(&t->plan, &g);
+    if (status == STK_OK) status = stk_csv_columns_finish(&t->plan, &g, 1, &rows, columns, err);
+    stk_csv_columns_free(&t->plan, &g);
     return status;
 }
 
@@ -457,6 +395,12 @@ stk_status stk_csv_read(stk_csv *t, stk_tensor **columns, stk_error *err)
     if (status == STK_OK) status = read_chunks(t, chunks, count, pool, columns, err);
     if (status == STK_ERR_FORMAT && guess_again(t))
         status = read_chunks(t, chunks, count, pool, columns, err);
+    stk_status there = stk_map_check(&t->map, err); /* what was cut off reads as zeros */
+    for (int32_t i = 0; there != STK_OK && i < t->plan.wanted; i++) {
+        stk_tensor_release(columns[i]);
+        columns[i] = NULL;
+    }
+    if (there != STK_OK) status = there;
     stk_pool_release(pool);
     for (int64_t i = 0; i < count; i++) stk_arena_release(&chunks[i].arena);
     stk_free(chunks);
@@ -480,9 +424,9 @@ stk_status stk_csv_next(stk_csv *t, int64_t most, stk_tensor **columns, int64_t 
         t->at = stop;
         return STK_OK;
     }
-    growing g = {0};
+    stk_csv_columns g = {0};
     stk_arena arena = {0};
-    stk_status status = growing_make(&t->plan, 1, &found, &g, err);
+    stk_status status = stk_csv_columns_make(&t->plan, 1, &found, &g, err);
     if (status == STK_OK) {
         stk_csv_sink sink = {g.data, &arena};
         status = stk_csv_rows(&t->plan, t->text, t->at, stop, 0, found, &sink, rows, err);
@@ -492,9 +436,11 @@ stk_status stk_csv_next(stk_csv *t, int64_t most, stk_tensor **columns, int64_t 
                                  "their types instead",
                                  GUESS_ROWS);
     }
-    if (status == STK_OK) status = growing_finish(&t->plan, &g, 1, rows, columns, err);
+    stk_status there = stk_map_check(&t->map, err);
+    if (there != STK_OK) status = there;
+    if (status == STK_OK) status = stk_csv_columns_finish(&t->plan, &g, 1, rows, columns, err);
     if (status == STK_OK) t->at = stop;
-    growing_free(&t->plan, &g);
+    stk_csv_columns_free(&t->plan, &g);
     stk_arena_release(&arena);
     return status;
 }
@@ -518,8 +464,8 @@ static stk_status decode_lines(stk_csv *t, const stk_tensor *lines, stk_tensor *
                                stk_error *err)
 {
     stk_csv_plan *p = &t->plan;
-    growing g = {0};
-    stk_status status = growing_make(p, lines->rank, lines->shape, &g, err);
+    stk_csv_columns g = {0};
+    stk_status status = stk_csv_columns_make(p, lines->rank, lines->shape, &g, err);
     int64_t count = stk_tensor_count(lines);
     for (int64_t i = 0; status == STK_OK && i < count; i++) {
         const stk_string *line = stk_tensor_address(lines, i);
@@ -530,8 +476,9 @@ static stk_status decode_lines(stk_csv *t, const stk_tensor *lines, stk_tensor *
         if (status == STK_OK && rows != 1)
             status = stk_fail(err, STK_ERR_FORMAT, "decode_csv: line %lld is empty", (long long)i);
     }
-    if (status == STK_OK) status = growing_finish(p, &g, lines->rank, lines->shape, columns, err);
-    growing_free(p, &g);
+    if (status == STK_OK)
+        status = stk_csv_columns_finish(p, &g, lines->rank, lines->shape, columns, err);
+    stk_csv_columns_free(p, &g);
     return status;
 }
 

@@ -45,4 +45,18 @@ bool stk_csv_is_blank(const char *at, const char *end); /* nothing on this line 
 bool stk_csv_number(const stk_csv_plan *plan, stk_dtype dtype, stk_string text, void *to);
 bool stk_csv_is_missing(const stk_csv_plan *plan, stk_string text);
 
+/* ---- csv_columns.c: memory of all columns for `rows` rows: tensors for numbers, lists of places for strings ----------- */
+typedef struct stk_csv_columns {
+    void **data;
+    stk_tensor **tensor;
+} stk_csv_columns;
+STK_MUST_USE stk_status stk_csv_columns_make(const stk_csv_plan *p, int32_t rank,
+                                             const int64_t *shape, stk_csv_columns *out,
+                                             stk_error *err);
+/* Hands the columns over, cut to `shape`. */
+STK_MUST_USE stk_status stk_csv_columns_finish(const stk_csv_plan *p, stk_csv_columns *c,
+                                               int32_t rank, const int64_t *shape,
+                                               stk_tensor **columns, stk_error *err);
+void stk_csv_columns_free(const stk_csv_plan *p, stk_csv_columns *c); /* a zeroed one is fine */
+
 #endif

@@ -248,6 +248,7 @@ stk_status stk_records_next(stk_record_reader *r, stk_string *record, bool *end,
         size_t size = 0;
         stk_error inner = {.code = STK_OK};
         stk_status status = look(r, &size, &d, &inner);
+        STK_TRY(stk_map_check(&w->map, err));
         if (status == STK_OK) {
             r->inside = false;
             r->offset = w->offset;
@@ -334,12 +335,14 @@ stk_status stk_records_at(stk_record_reader *r, int64_t index, stk_string *recor
     const uint8_t *at = map->data + offset;
     /* A stored index may be of another file with the same size and time. */
     uint64_t length = stk_little64(at);
+    STK_TRY(stk_map_check(map, err));
     if (!stk_frame_head_fits(at) || length > map->size - offset - STK_FRAME)
         return stk_fail(err, STK_ERR_FORMAT,
                         "%s: record %lld at byte %zu: its length is damaged; keep the good records "
                         "with `stoker data repair`",
                         r->path, (long long)index, offset);
     uint32_t stored = stk_little32(at + STK_FRAME_HEAD + length);
+    STK_TRY(stk_map_check(map, err));
     if (r->options.verify &&
         stk_crc32c_mask(stk_crc32c(0, at + STK_FRAME_HEAD, (size_t)length)) != stored)
         return stk_fail(err, STK_ERR_FORMAT,

@@ -1,7 +1,6 @@
 /* csv, npz - whole tables as rows: read once, by all processors, or mapped. What is left is the memory node. */
 #include "base/dtype.h"
-#include "base/map.h"
-#include "base/npy.h"
+#include "base/spill.h"
 #include "base/tensor.h"
 #include "data/core/node.h"
 #include "stoker/sources.h"
@@ -10,6 +9,16 @@
 #include <string.h>
 
 /* ---- csv ---------------------------------------------------------------------------------------- */
+
+/* Rows first .. end of a column, `step` apart. */
+static void stack_rows(const stk_tensor *c, int64_t first, int64_t end, float *to, int64_t step)
+{
+    for (int64_t r = first; r < end; r++) {
+        const char *at = (const char *)c->data + r * stk_dtype_size(c->dtype);
+        to[r * step] = c->dtype == STK_F32 ? *(const float *)(const void *)at
+                                           : (float)stk_load_f64(c->dtype, at);
+    }
+}
 
 /* Columns but `label` as one float32 [rows, columns]. */
 static stk_status stack_columns(int32_t n, stk_tensor *const *columns, int32_t label,
@@ -25,17 +34,13 @@ static stk_status stack_columns(int32_t n, stk_tensor *const *columns, int32_t l
                 "csv: column \"%s\" holds text and cannot be stacked with numbers; leave "
                 "it out with \"columns\", or make it numbers",
                 stk_csv_column_name(table, i));
-    STK_TRY(stk_tensor_raw(STK_F32, 2, shape, out, err));
-    float *to = (*out)->data;
-    for (int32_t i = 0, k = 0; i < n; i++) {
-        if (i == label) continue;
-        const stk_tensor *c = columns[i];
-        for (int64_t r = 0; r < shape[0]; r++) {
-            const char *at = (const char *)c->data + r * stk_dtype_size(c->dtype);
-            to[r * shape[1] + k] = c->dtype == STK_F32 ? *(const float *)(const void *)at
-                                                       : (float)stk_load_f64(c->dtype, at);
-        }
-        k++;
+    STK_TRY(stk_tensor_roomy(stk_csv_column_name(table, 0), STK_F32, 2, shape, out, err));
+    enum { BLOCK = 4096 }; /* rows at a time: the result may be larger than memory */
+    for (int64_t first = 0; first < shape[0]; first += BLOCK) {
+        int64_t end = stk_min_i64(first + BLOCK, shape[0]);
+        for (int32_t i = 0, k = 0; i < n; i++)
+            if (i != label)
+                stack_rows(columns[i], first, end, (float *)(*out)->data + k++, shape[1]);
     }
     return STK_OK;
 }
@@ -137,26 +142,10 @@ stk_dataset *stk_data_csv(const char *path, const stk_csv_options *options,
 
 /* ---- npz and npy --------------------------------------------------------------------------------- */
 
-static void unmap(void *owner)
-{
-    stk_map_close(owner);
-    stk_free(owner);
-}
-
 static stk_dataset *from_npy(const char *path, stk_error *err)
 {
-    stk_map *map = stk_calloc(1, sizeof *map);
     stk_tensor *t = NULL;
-    if (!map) {
-        (void)stk_fail_memory(err, path, sizeof *map);
-        return NULL;
-    }
-    stk_status status = stk_map_open(path, false, map, err);
-    if (status == STK_OK) status = stk_npy_view(path, map->data, map->size, unmap, map, &t, err);
-    if (status != STK_OK) {
-        unmap(map);
-        return NULL;
-    }
+    if (stk_npy_map(path, &t, err) != STK_OK) return NULL;
     stk_dataset *ds = stk_data_slices(1, &t, NULL, NULL, err);
     stk_tensor_release(t);
     return ds;

@@ -1,4 +1,5 @@
-/* BMP, uncompressed: 8 bits with a palette, 24 and 32 bits.
+/* BMP, uncompressed: 8 bits with a palette, 24 and 32 bits. Where nobody asks for a number of channels, 8 bits are one
+ * channel of the bytes as they stand, as for TensorFlow; 3 or 4 channels are the palette's colours.
  *
  *      0  2  "BM"                       14  4  size of this header, at least 40
  *     10  4  offset of the pixels       18  4  width     22  4  height (negative: top row first)
@@ -61,7 +62,7 @@ stk_status stk_bmp_probe(const uint8_t *data, size_t size, stk_picture_info *inf
     STK_TRY(read_head(data, size, &o, &h, err));
     info->height = h.height;
     info->width = h.width;
-    info->channels = h.bits == 32 ? 4 : 3;
+    info->channels = (int32_t)h.bits / 8;
     return STK_OK;
 }
 
@@ -70,11 +71,16 @@ stk_status stk_bmp_decode(const uint8_t *data, size_t size, const stk_picture_op
 {
     head h = {0};
     STK_TRY(read_head(data, size, o, &h, err));
-    int32_t channels = o->channels ? o->channels : h.bits == 32 ? 4 : 3;
+    int32_t channels = o->channels ? o->channels : (int32_t)h.bits / 8;
     STK_TRY(stk_tensor_raw(STK_U8, 3, (int64_t[]){h.height, h.width, channels}, out, err));
     uint8_t *to = (*out)->data;
     for (int64_t y = 0; y < h.height; y++) {
         const uint8_t *row = h.pixels + h.stride * (size_t)(h.top_down ? y : h.height - 1 - y);
+        if (h.bits == 8 && !o->channels) {
+            memcpy(to, row, (size_t)h.width);
+            to += h.width;
+            continue;
+        }
         for (int64_t x = 0; x < h.width; x++, to += channels) {
             const uint8_t *p = row + (size_t)x * (h.bits / 8);
             uint8_t rgba[4] = {0, 0, 0, 255};

@@ -114,10 +114,10 @@ static void choose_steps(job *j, int32_t channels, bool wide)
     if (wide && depth < 16) png_set_expand_16(j->png);
     if (wide && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) png_set_swap(j->png);
     bool coloured = stored >= 3, has_alpha = stored == 2 || stored == 4;
-    if (channels == 4 && png_get_valid(j->png, j->info, PNG_INFO_tRNS)) {
-        png_set_tRNS_to_alpha(j->png);
-        has_alpha = true;
-    }
+    /* png_set_expand_16 turns a transparent colour into alpha on the way. */
+    bool clear = png_get_valid(j->png, j->info, PNG_INFO_tRNS) != 0;
+    if (clear && (channels == 2 || channels == 4)) png_set_tRNS_to_alpha(j->png);
+    if (clear && (channels == 2 || channels == 4 || (wide && depth < 16))) has_alpha = true;
     if (channels >= 3 && !coloured) png_set_gray_to_rgb(j->png);
     if (channels <= 2 && coloured) png_set_rgb_to_gray(j->png, PNG_ERROR_ACTION_NONE, 0.299, 0.587);
     if ((channels == 1 || channels == 3) && has_alpha) png_set_strip_alpha(j->png);
