@@ -22,7 +22,7 @@ RUN         := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch 
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: build configure demo test bench check format fuzz install clean help setup setup-check
+.PHONY: python build configure demo test bench check format fuzz install clean help setup setup-check
 
 help:
 	@echo 'make                 build libstoker, the stoker command, tests and examples into build/'
@@ -30,6 +30,7 @@ help:
 	@echo 'make test            build and run all tests'
 	@echo 'make test SAN=1      the same under AddressSanitizer and UBSan    (build-san/)'
 	@echo 'make test TSAN=1     the threaded tests under ThreadSanitizer     (build-tsan/)'
+	@echo 'make python          build the Python package into a venv of its own        (build/python/)'
 	@echo 'make bench           measure against the peers; ROWS=tiny_step,cnn_step picks some'
 	@echo 'make check           format, include order, file size, symbols, static analysis'
 	@echo 'make format          bring all C files into the one format'
@@ -58,6 +59,10 @@ demo: configure # needs one program, not the tests
 
 test: build
 	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
+
+# Which Python: PYTHON=python3.12 make python. After an edit of a C file the same command takes seconds.
+python: setup
+	@tools/python $(BUILD)
 
 bench: build
 	@bench/run --build $(BUILD) $(if $(ROWS),--rows $(ROWS))

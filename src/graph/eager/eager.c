@@ -2,6 +2,7 @@
 #include "graph/eager/eager.h"
 
 #include "base/tensor.h"
+#include "stoker/tracing.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -203,10 +204,40 @@ static bool insert(stk_eager *e, stk_prepared *p)
 
 /* ---- preparing ------------------------------------------------------------------------------------------------ */
 
-static stk_status build_graph(stk_graph **out, stk_op op, stk_eager_build build, void *context,
-                              int32_t nin, stk_tensor *const *in, const stk_attrs *attrs,
+/* What an eager call runs: an operation, or what one of the two kinds of builders makes. */
+typedef struct recipe {
+    stk_op op;
+    stk_eager_build build;
+    void *context;
+    stk_keyed_build *keyed;
+    const stk_attrs *attrs;
+} recipe;
+
+static int64_t recipe_number(const recipe *r)
+{
+    return r->keyed   ? (int64_t)(intptr_t)r->keyed
+           : r->build ? (int64_t)(intptr_t)r->build
+                      : (int64_t)r->op;
+}
+
+static const char *recipe_name(const recipe *r)
+{
+    return r->keyed || r->build ? "eager call" : stk_op_name(r->op);
+}
+
+static int32_t cook(const recipe *r, stk_graph *g, int32_t nin, const stk_val *x, stk_val *y)
+{
+    if (r->keyed) return r->keyed(g, x, r->attrs, y);
+    y[0] = r->build ? r->build(g, x, r->context) : stk_g_apply(g, r->op, nin, x, r->attrs);
+    int32_t nout = y[0] && !r->build ? stk_node_of(g, y[0])->nout : 1;
+    for (int32_t o = 1; o < nout && o < OUTPUTS_MAX; o++) y[o] = y[0] + o;
+    return nout;
+}
+
+static stk_status build_graph(stk_graph **out, const recipe *r, int32_t nin, stk_tensor *const *in,
                               stk_error *err)
 {
+    stk_val y[OUTPUTS_MAX];
     stk_val x[INPUTS_MAX];
     char name[16];
     stk_graph *g = NULL;
@@ -215,11 +246,13 @@ static stk_status build_graph(stk_graph **out, stk_op op, stk_eager_build build,
         snprintf(name, sizeof name, "x%d", i);
         x[i] = stk_g_input(g, name, in[i]->dtype, in[i]->rank, in[i]->shape);
     }
-    stk_val y = build ? build(g, x, context) : stk_g_apply(g, op, nin, x, attrs);
-    int32_t nout = y && !build ? stk_node_of(g, y)->nout : 1;
+    int32_t nout = cook(r, g, nin, x, y);
+    if (nout > OUTPUTS_MAX)
+        stk_g_fail(g, STK_ERR_RANGE, "%s: %d outputs; %d are possible", recipe_name(r), nout,
+                   OUTPUTS_MAX);
     for (int32_t o = 0; o < nout && stk_graph_ok(g); o++) {
         snprintf(name, sizeof name, "y%d", o);
-        stk_g_output(g, name, y + o);
+        stk_g_output(g, name, y[o]);
     }
     stk_status status = stk_graph_status(g, err);
     if (status == STK_OK)
@@ -363,42 +396,37 @@ static stk_status check_arguments(stk_eager *e, const char *who, int32_t nin, st
     return STK_OK;
 }
 
-static stk_status apply(stk_eager *e, stk_op op, stk_eager_build build, void *context, int32_t nin,
-                        stk_tensor *const *in, const stk_attrs *attrs, stk_tensor **out,
-                        int32_t *nout)
+static stk_status apply(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
+                        stk_tensor **out, int32_t *nout)
 {
     signature s;
-    const char *who = build ? "eager call" : stk_op_name(op);
-    if (!sign(&s, build ? (int64_t)(intptr_t)build : (int64_t)op, nin, in, attrs))
+    if (!sign(&s, recipe_number(r), nin, in, r->attrs))
         return stk_fail(&e->error, STK_ERR_RANGE,
-                        "%s: too many inputs or attributes for an eager call", who);
+                        "%s: too many inputs or attributes for an eager call", recipe_name(r));
     stk_prepared *p = find(e, &s);
     if (!p) {
         stk_graph *g = NULL;
-        STK_TRY(build_graph(&g, op, build, context, nin, in, attrs, &e->error));
+        STK_TRY(build_graph(&g, r, nin, in, &e->error));
         stk_status status = prepare(e, &s, g, nin, &p);
         stk_graph_release(g);
         STK_TRY(status);
-        if (p->nout > OUTPUTS_MAX)
-            return stk_fail(&e->error, STK_ERR_RANGE, "%s: %d outputs", who, p->nout);
     }
-    if (!build) e->recent[op] = p;
+    if (!r->build && !r->keyed) e->recent[r->op] = p;
     STK_TRY(run_prepared(e, p, in, out));
     *nout = p->nout;
     return STK_OK;
 }
 
 /* Strided inputs are made dense first; everything else sees only dense ones. */
-static stk_status with_dense(stk_eager *e, stk_op op, stk_eager_build build, void *context,
-                             int32_t nin, stk_tensor *const *in, const stk_attrs *attrs,
+static stk_status with_dense(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
                              stk_tensor **out, int32_t *nout)
 {
-    if (all_dense(nin, in)) return apply(e, op, build, context, nin, in, attrs, out, nout);
+    if (all_dense(nin, in)) return apply(e, r, nin, in, out, nout);
     stk_tensor *dense[INPUTS_MAX] = {0};
     stk_status status = STK_OK;
     for (int32_t i = 0; i < nin && status == STK_OK; i++)
         status = stk_tensor_dense(in[i], &dense[i], &e->error);
-    if (status == STK_OK) status = apply(e, op, build, context, nin, dense, attrs, out, nout);
+    if (status == STK_OK) status = apply(e, r, nin, dense, out, nout);
     for (int32_t i = 0; i < nin; i++) stk_tensor_release(dense[i]);
     return status;
 }
@@ -442,7 +470,7 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
         if (!stk_op_row_of(op))
             return stk_fail(&e->error, STK_ERR_ARGUMENT, "op number %d does not exist", (int)op);
         STK_TRY(check_arguments(e, stk_op_name(op), nin, in, out));
-        STK_TRY(with_dense(e, op, NULL, NULL, nin, in, attrs, result, &nout));
+        STK_TRY(with_dense(e, &(recipe){.op = op, .attrs = attrs}, nin, in, result, &nout));
     }
     stk_status status = e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, result) : STK_OK;
     for (int32_t o = 0; o < nout; o++) {
@@ -454,32 +482,63 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
     return status;
 }
 
-stk_status stk_eager_call(stk_eager *e, stk_eager_build build, void *context, int32_t nin,
-                          stk_tensor *const *in, stk_tensor **out)
+/* A tape wants to see the single operations. */
+static stk_status call_by_nodes(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
+                                stk_tensor **out, int32_t *nout)
 {
-    int32_t nout = 0;
-    if (!e) return STK_ERR_ARGUMENT;
-    if (!build) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_call: build is NULL");
-    STK_TRY(check_arguments(e, "stk_eager_call", nin, in, out));
-    if (!e->tape) {
-        stk_tensor *result[OUTPUTS_MAX];
-        STK_TRY(with_dense(e, STK_OP_COUNT, build, context, nin, in, NULL, result, &nout));
-        *out = result[0];
-        return STK_OK;
-    }
-    /* A tape wants to see the single operations. */
     stk_graph *g = NULL;
-    STK_TRY(build_graph(&g, STK_OP_COUNT, build, context, nin, in, NULL, &e->error));
+    stk_val y[OUTPUTS_MAX];
+    STK_TRY(build_graph(&g, r, nin, in, &e->error));
     stk_tensor **known = stk_calloc((size_t)g->nvalues, sizeof *known);
     stk_status status = known ? STK_OK : stk_fail_memory(&e->error, "eager", 0);
-    stk_val y = g->outputs[0].val;
+    int32_t n = (int32_t)g->noutputs;
+    for (int32_t o = 0; o < n; o++) y[o] = g->outputs[o].val;
     for (int32_t i = 0; i < nin && status == STK_OK; i++) known[i + 1] = stk_tensor_retain(in[i]);
-    if (status == STK_OK) status = stk_eager_interpret(e, g, known, 1, &y);
-    if (status == STK_OK) *out = stk_tensor_retain(known[y]);
+    if (status == STK_OK) status = stk_eager_interpret(e, g, known, n, y);
+    for (int32_t o = 0; o < n && status == STK_OK; o++) out[o] = stk_tensor_retain(known[y[o]]);
+    *nout = n;
     for (int64_t v = 0; known && v < g->nvalues; v++) stk_tensor_release(known[v]);
     stk_free(known);
     stk_graph_release(g);
     return status;
+}
+
+static bool is_taped(const stk_eager *e, int32_t nin, stk_tensor *const *in)
+{
+    for (const stk_tape *tape = e->tape; tape; tape = tape->outer)
+        for (int32_t i = 0; i < nin && !tape->paused; i++)
+            if (stk_tape_watches(tape, in[i])) return true;
+    return false;
+}
+
+stk_status stk_eager_call(stk_eager *e, stk_eager_build build, void *context, int32_t nin,
+                          stk_tensor *const *in, stk_tensor **out)
+{
+    int32_t nout = 0;
+    stk_tensor *result[OUTPUTS_MAX];
+    recipe r = {.op = STK_OP_COUNT, .build = build, .context = context};
+    if (!e) return STK_ERR_ARGUMENT;
+    if (!build) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_call: build is NULL");
+    STK_TRY(check_arguments(e, "stk_eager_call", nin, in, out));
+    if (is_taped(e, nin, in))
+        STK_TRY(call_by_nodes(e, &r, nin, in, result, &nout));
+    else
+        STK_TRY(with_dense(e, &r, nin, in, result, &nout));
+    *out = result[0];
+    return STK_OK;
+}
+
+stk_status stk_eager_built(stk_eager *e, stk_keyed_build *build, const stk_attrs *key, int32_t nin,
+                           stk_tensor *const *in, int32_t *nout, stk_tensor **out)
+{
+    if (!e) return STK_ERR_ARGUMENT;
+    recipe r = {.op = STK_OP_COUNT, .keyed = build, .attrs = key};
+    if (!build || !nout)
+        return stk_fail(&e->error, STK_ERR_ARGUMENT,
+                        "stk_eager_built: build and nout must be given");
+    STK_TRY(check_arguments(e, "stk_eager_built", nin, in, out));
+    return is_taped(e, nin, in) ? call_by_nodes(e, &r, nin, in, out, nout)
+                                : with_dense(e, &r, nin, in, out, nout);
 }
 
 /* ---- calls that need a builder ---------------------------------------------------------------------- */

@@ -35,6 +35,7 @@ typedef struct stk_tape_entry {
     int32_t nin, nout;
     stk_tensor **in, **out; /* handles of our own; pointers identify tensors */
     stk_attrs attrs;        /* copied */
+    stk_host host;          /* STK_OP_HOST: whose gradient is asked */
 } stk_tape_entry;
 
 struct stk_tape {
@@ -62,6 +63,9 @@ struct stk_eager {
 /* tape.c: notes one operation on all tapes that watch one of its inputs. */
 stk_status stk_tape_note(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const *in,
                          const stk_attrs *attrs, int32_t nout, stk_tensor *const *out);
+/* ops/host.c: runs a node that stk_g_host made on dense tensors; out gets new ones. */
+stk_status stk_host_call(const stk_graph *g, const stk_node *n, stk_tensor *const *in,
+                         stk_tensor **out, stk_error *err);
 /* Runs the nodes of g that `wanted` values need, one eager call each. known[v]: tensors of values that exist. */
 stk_status stk_eager_interpret(stk_eager *e, const stk_graph *g, stk_tensor **known, int32_t n,
                                const stk_val *wanted);

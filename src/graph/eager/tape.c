@@ -4,6 +4,7 @@
  * backward nodes, and these run one by one as eager calls on the tensors at hand. Being eager calls, they are
  * noted by outer tapes. */
 #include "graph/eager/eager.h"
+#include "stoker/tracing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,6 +113,18 @@ static bool note(stk_tape *tape, const stk_tape_entry *from)
     return true;
 }
 
+static stk_status note_everywhere(stk_eager *e, const stk_tape_entry *entry)
+{
+    for (stk_tape *tape = e->tape; tape; tape = tape->outer) {
+        bool matters = false;
+        for (int32_t i = 0; i < entry->nin && !tape->paused; i++)
+            matters |= is_watched(tape, entry->in[i]);
+        if (!matters || note(tape, entry)) continue;
+        return stk_fail_memory(&e->error, "tape", 0);
+    }
+    return STK_OK;
+}
+
 stk_status stk_tape_note(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const *in,
                          const stk_attrs *attrs, int32_t nout, stk_tensor *const *out)
 {
@@ -121,18 +134,49 @@ stk_status stk_tape_note(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const
                             .in = (stk_tensor **)(uintptr_t)in,
                             .out = (stk_tensor **)(uintptr_t)out};
     if (attrs) entry.attrs = *attrs;
-    for (stk_tape *tape = e->tape; tape; tape = tape->outer) {
-        bool matters = false;
-        for (int32_t i = 0; i < nin && !tape->paused; i++) matters |= is_watched(tape, in[i]);
-        if (!matters || note(tape, &entry)) continue;
-        return stk_fail_memory(&e->error, "tape", 0);
-    }
-    return STK_OK;
+    return note_everywhere(e, &entry);
+}
+
+static void never_run(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
+                      stk_tensor *const *out)
+{
+    (void)context, (void)nin, (void)in, (void)nout, (void)out;
+}
+
+stk_status stk_tape_note_host(stk_eager *e, const stk_host *host, int32_t nx, stk_tensor *const *x,
+                              int32_t ny, stk_tensor *const *y)
+{
+    if (!e) return STK_ERR_ARGUMENT;
+    if (!host || !host->name || nx < 0 || ny < 1 || (nx && !x) || !y)
+        return stk_fail(&e->error, STK_ERR_ARGUMENT,
+                        "stk_tape_note_host: a host with a name, x and y must be given");
+    stk_tape_entry entry = {.op = STK_OP_HOST,
+                            .nin = nx,
+                            .nout = ny,
+                            .in = (stk_tensor **)(uintptr_t)x,
+                            .out = (stk_tensor **)(uintptr_t)y,
+                            .host = *host};
+    entry.host.run = never_run;
+    return note_everywhere(e, &entry);
 }
 
 /* ---- running a graph node by node -------------------------------------------------------------------------- */
 
-static stk_status run_node(stk_eager *e, const stk_node *n, stk_tensor **known)
+/* Outer tapes learn where the results come from, and that there is no way back through them. */
+static stk_status run_host(stk_eager *e, const stk_graph *g, const stk_node *n,
+                           stk_tensor *const *in, stk_tensor **out)
+{
+    STK_TRY(stk_host_call(g, n, in, out, &e->error));
+    stk_status status =
+        stk_tape_note_host(e, &(stk_host){.name = n->name}, n->nin, in, n->nout, out);
+    for (int32_t o = 0; o < n->nout && status != STK_OK; o++) {
+        stk_tensor_release(out[o]);
+        out[o] = NULL;
+    }
+    return status;
+}
+
+static stk_status run_node(stk_eager *e, const stk_graph *g, const stk_node *n, stk_tensor **known)
 {
     enum { MOST = 64 };
     stk_tensor *in[MOST];
@@ -144,6 +188,7 @@ static stk_status run_node(stk_eager *e, const stk_node *n, stk_tensor **known)
         return stk_fail(&e->error, STK_ERR_RANGE, "%s: %d inputs", stk_op_name((stk_op)n->op),
                         n->nin);
     for (int32_t i = 0; i < n->nin; i++) in[i] = known[n->in[i]];
+    if (n->op == STK_OP_HOST) return run_host(e, g, n, in, &known[n->out]);
     return stk_eager_apply(
         e, (stk_op)n->op, n->nin, in,
         &(stk_attrs){.ints = n->ints, .nints = n->nints, .reals = n->reals, .nreals = n->nreals},
@@ -162,7 +207,7 @@ stk_status stk_eager_interpret(stk_eager *e, const stk_graph *g, stk_tensor **kn
             needed[g->values[g->nodes[k].in[i]].node] = true;
     stk_status status = STK_OK;
     for (int64_t k = 0; k < g->nnodes && status == STK_OK; k++)
-        if (needed[k] && !known[g->nodes[k].out]) status = run_node(e, &g->nodes[k], known);
+        if (needed[k] && !known[g->nodes[k].out]) status = run_node(e, g, &g->nodes[k], known);
     stk_free(needed);
     return status;
 }
@@ -233,57 +278,115 @@ static stk_val leaf(replay *r, stk_tensor *t)
     return v && remember(r, v, t) ? v : 0;
 }
 
+static stk_val replay_host(replay *r, const stk_tape_entry *t, const stk_val *in)
+{
+    enum { MOST = 32 };
+    stk_host_result results[MOST];
+    for (int32_t o = 0; o < t->nout && o < MOST; o++) {
+        results[o] = (stk_host_result){.dtype = t->out[o]->dtype, .rank = t->out[o]->rank};
+        memcpy(results[o].shape, t->out[o]->shape, sizeof results[o].shape);
+    }
+    return stk_g_host(r->g, &t->host, t->nin, in, t->nout, results);
+}
+
 static bool replay_entry(replay *r, const stk_tape_entry *t)
 {
     enum { MOST = 64 };
     stk_val in[MOST];
     for (int32_t i = 0; i < t->nin && i < MOST; i++)
         if (!(in[i] = leaf(r, t->in[i]))) return false;
-    stk_val y = stk_g_apply(r->g, t->op, t->nin, in, &t->attrs);
+    stk_val y = t->op == STK_OP_HOST ? replay_host(r, t, in)
+                                     : stk_g_apply(r->g, t->op, t->nin, in, &t->attrs);
     for (int32_t o = 0; y && o < t->nout; o++)
         if (!remember(r, y + o, t->out[o])) return false;
     return y != 0;
 }
 
-static stk_status differentiate(stk_tape *tape, replay *r, stk_tensor *y, int32_t n,
-                                stk_tensor *const *x, stk_tensor **dx)
+typedef struct wish {
+    int32_t ny, nx;
+    stk_tensor *const *y, *const *dy, *const *x;
+    stk_val *v; /* [2 ny + 2 nx]: y, dy, x, dx */
+} wish;
+
+/* Leaves d in w->v + 2 ny + nx; 0 where nothing arrives. */
+static stk_status differentiate(stk_tape *tape, replay *r, const wish *w)
 {
-    enum { MOST = 256 };
-    stk_val wrt[MOST], d[MOST] = {0};
+    stk_val *y = w->v, *dy = y + w->ny, *x = dy + w->ny, *dx = x + w->nx;
     stk_eager *e = tape->e;
     for (int64_t k = 0; k < tape->count; k++)
         if (!replay_entry(r, &tape->entries[k])) break;
-    stk_val vy = leaf(r, y);
-    for (int32_t i = 0; i < n; i++) wrt[i] = leaf(r, x[i]);
-    stk_g_gradients(r->g, vy, n, wrt, d);
-    for (int32_t i = 0; i < n; i++)
-        if (!d[i]) d[i] = stk_g_zeros_like(r->g, wrt[i]);
+    for (int32_t i = 0; i < w->ny; i++) {
+        y[i] = leaf(r, w->y[i]);
+        dy[i] = w->dy && w->dy[i] ? leaf(r, w->dy[i]) : 0;
+    }
+    for (int32_t i = 0; i < w->nx; i++) x[i] = leaf(r, w->x[i]);
+    stk_g_gradients_of(
+        r->g, &(stk_gradient_request){.ny = w->ny, .y = y, .dy = dy, .nx = w->nx, .x = x}, dx);
     if (stk_graph_ok(r->g) && r->g->nvalues > r->capacity) make_room(r, r->g->nvalues);
     STK_TRY(stk_graph_status(r->g, &e->error));
-    STK_TRY(stk_eager_interpret(e, r->g, r->known, n, d));
-    for (int32_t i = 0; i < n; i++) dx[i] = stk_tensor_retain(r->known[d[i]]);
+    return stk_eager_interpret(e, r->g, r->known, w->nx, dx);
+}
+
+static stk_status check_wish(stk_eager *e, const wish *w, stk_tensor **dx)
+{
+    if (w->ny < 1 || !w->y || w->nx < 0 || (w->nx && (!w->x || !dx)))
+        return stk_fail(&e->error, STK_ERR_ARGUMENT,
+                        "tape: needs at least one y, and room for the gradient of each x");
+    for (int32_t i = 0; i < w->ny; i++)
+        if (!w->y[i]) return stk_fail(&e->error, STK_ERR_ARGUMENT, "tape: y[%d] is NULL", i);
+    for (int32_t i = 0; i < w->nx; i++)
+        if (!w->x[i]) return stk_fail(&e->error, STK_ERR_ARGUMENT, "tape: x[%d] is NULL", i);
     return STK_OK;
+}
+
+stk_status stk_tape_gradients(stk_tape *tape, int32_t ny, stk_tensor *const *y,
+                              stk_tensor *const *dy, int32_t nx, stk_tensor *const *x,
+                              stk_tensor **dx)
+{
+    if (!tape) return STK_ERR_ARGUMENT;
+    stk_eager *e = tape->e;
+    wish w = {.ny = ny, .nx = nx, .y = y, .dy = dy, .x = x};
+    STK_TRY(check_wish(e, &w, dx));
+    w.v = stk_calloc(2 * (size_t)ny + 2 * (size_t)nx, sizeof *w.v);
+    if (!w.v) return stk_fail_memory(&e->error, "tape", 0);
+    replay r = {0};
+    bool before = tape->paused;
+    stk_status status = stk_graph_new(&r.g, &e->error);
+    tape->paused = true; /* its own gradient is not part of what it notes; outer tapes do note it */
+    if (status == STK_OK) status = differentiate(tape, &r, &w);
+    tape->paused = before;
+    const stk_val *d = w.v + 2 * ny + nx;
+    for (int32_t i = 0; i < nx && status == STK_OK; i++)
+        dx[i] = d[i] ? stk_tensor_retain(r.known[d[i]]) : NULL;
+    for (int64_t v = 0; v < r.capacity; v++) stk_tensor_release(r.known[v]);
+    stk_free(r.known);
+    stk_free(r.slot);
+    stk_graph_release(r.g);
+    stk_free(w.v);
+    return status;
 }
 
 stk_status stk_tape_gradient(stk_tape *tape, stk_tensor *y, int32_t n, stk_tensor *const *x,
                              stk_tensor **dx)
 {
-    if (!tape) return STK_ERR_ARGUMENT;
-    stk_eager *e = tape->e;
-    if (!y || n < 0 || n > 256 || (n && (!x || !dx)))
-        return stk_fail(&e->error, STK_ERR_ARGUMENT,
-                        "stk_tape_gradient: needs y, and 0 to 256 tensors x with room for dx");
-    for (int32_t i = 0; i < n; i++)
-        if (!x[i])
-            return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_tape_gradient: x[%d] is NULL", i);
-    replay r = {0};
-    STK_TRY(stk_graph_new(&r.g, &e->error));
-    tape->paused = true; /* its own gradient is not part of what it notes; outer tapes do note it */
-    stk_status status = differentiate(tape, &r, y, n, x, dx);
-    tape->paused = false;
-    for (int64_t v = 0; v < r.capacity; v++) stk_tensor_release(r.known[v]);
-    stk_free(r.known);
-    stk_free(r.slot);
-    stk_graph_release(r.g);
+    STK_TRY(stk_tape_gradients(tape, 1, &y, NULL, n, x, dx));
+    stk_status status = STK_OK;
+    for (int32_t i = 0; i < n && status == STK_OK; i++)
+        if (!dx[i])
+            status = stk_tensor_new(x[i]->dtype, x[i]->rank, x[i]->shape, &dx[i], &tape->e->error);
+    for (int32_t i = 0; i < n && status != STK_OK; i++) stk_tensor_release(dx[i]);
     return status;
+}
+
+bool stk_tape_pause(stk_tape *tape, bool paused)
+{
+    if (!tape) return false;
+    bool before = tape->paused;
+    tape->paused = paused;
+    return before;
+}
+
+bool stk_tape_watches(const stk_tape *tape, const stk_tensor *t)
+{
+    return tape && t && is_watched(tape, t);
 }

@@ -1,4 +1,5 @@
 /* A function of the caller as an operation: opaque to the compiler, and shown by its own name in a profile. */
+#include "graph/eager/eager.h"
 #include "graph/ir/op.h"
 
 #include <string.h>
@@ -99,6 +100,31 @@ static void grad_host(stk_grad *c)
     stk_val d = stk_g_host(g, &host, nx, x, nout, results);
     for (int32_t i = 0, k = 0; d && i < n->nin; i++)
         if (stk_dtype_is_float(stk_type_of(g, n->in[i])->dtype)) c->din[i] = d + k++;
+}
+
+stk_status stk_host_call(const stk_graph *g, const stk_node *n, stk_tensor *const *in,
+                         stk_tensor **out, stk_error *err)
+{
+    stk_tensor *dense[MOST_ARRAYS] = {0};
+    const stk_tensor *given[MOST_ARRAYS];
+    stk_status status = STK_OK;
+    int32_t made = 0;
+    for (int32_t i = 0; i < n->nin && status == STK_OK; i++) {
+        status = stk_tensor_dense(in[i], &dense[i], err);
+        given[i] = dense[i];
+    }
+    for (; made < n->nout && status == STK_OK; made++) {
+        const stk_type *t = stk_type_of(g, n->out + made);
+        status = stk_tensor_new(t->dtype, t->shape.rank, t->shape.dim, &out[made], err);
+    }
+    stk_host_run *run = (stk_host_run *)(uintptr_t)n->ints[RUN];
+    if (status == STK_OK) run((void *)(uintptr_t)n->ints[CONTEXT], n->nin, given, n->nout, out);
+    for (int32_t i = 0; i < n->nin; i++) stk_tensor_release(dense[i]);
+    for (int32_t o = 0; o < made && status != STK_OK; o++) {
+        stk_tensor_release(out[o]);
+        out[o] = NULL;
+    }
+    return status;
 }
 
 static void describe_array(const stk_type *t, stk_host_array *out)

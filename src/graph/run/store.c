@@ -1,5 +1,6 @@
 /* Variables. Memory comes in slabs, so the parameters of a model lie side by side on huge pages and never move. */
 #include "graph/run/store.h"
+#include "stoker/tracing.h"
 
 #include <string.h>
 
@@ -47,7 +48,10 @@ stk_store *stk_store_retain(stk_store *s)
 void stk_store_release(stk_store *s)
 {
     if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-    for (int64_t i = 0; i < s->count; i++) stk_free(s->vars[i].name);
+    for (int64_t i = 0; i < s->count; i++) {
+        stk_free(s->vars[i].name);
+        stk_tensor_release(s->vars[i].adopted);
+    }
     for (int64_t i = 0; i < s->nslabs; i++) s->device->vt->memory.free(s->slabs[i].block);
     stk_free(s->vars);
     stk_free(s->slabs);
@@ -108,7 +112,7 @@ stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
             return stk_fail_memory(err, name, (size_t)stk_type_bytes(type));
         }
         v = &s->vars[s->count++];
-        *v = (stk_variable){copy, *type, memory};
+        *v = (stk_variable){.name = copy, .type = *type, .address = memory};
         s->bytes += stk_type_bytes(type);
     }
     *address = v->address;
@@ -167,5 +171,54 @@ stk_status stk_store_clear(stk_store *s, const char *prefix, stk_error *err)
         stk_tensor_release(t);
         STK_TRY(status);
     }
+    return STK_OK;
+}
+
+stk_status stk_store_adopt(stk_store *s, const char *name, stk_tensor *t, stk_error *err)
+{
+    if (!s || !name || !*name || !t)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_store_adopt: store, name and tensor must be given");
+    if (t->dtype == STK_STRING || !stk_tensor_is_dense(t) || !stk_device_shares(s->device))
+        return stk_fail(err, STK_ERR_UNSUPPORTED,
+                        "variable '%s': only dense numbers in memory that the device sees can be "
+                        "adopted; use stk_store_set",
+                        name);
+    if (find(s, name))
+        return stk_fail(err, STK_ERR_STATE,
+                        "variable '%s' is in the store already; adopt before programs are made",
+                        name);
+    char *copy = stk_strdup(name);
+    if (!copy || !STK_GROW(s->vars, s->count, s->capacity)) {
+        stk_free(copy);
+        return stk_fail_memory(err, name, 0);
+    }
+    stk_variable *v = &s->vars[s->count++];
+    *v = (stk_variable){.name = copy,
+                        .type = {.dtype = t->dtype, .shape = {.rank = t->rank}},
+                        .address = stk_address_host(t->data),
+                        .adopted = stk_tensor_retain(t)};
+    memcpy(v->type.shape.dim, t->shape, sizeof v->type.shape.dim);
+    s->bytes += stk_type_bytes(&v->type);
+    return STK_OK;
+}
+
+static void release_store(void *store) { stk_store_release(store); }
+
+stk_status stk_store_borrow(stk_store *s, const char *name, stk_tensor **view, stk_error *err)
+{
+    if (!s || !name || !view)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_store_borrow: store, name and view must be given");
+    const stk_variable *v = find(s, name);
+    if (!v || !stk_device_shares(s->device))
+        return stk_fail(err, v ? STK_ERR_UNSUPPORTED : STK_ERR_ARGUMENT,
+                        v ? "variable '%s' is in memory that the host does not see; use "
+                            "stk_store_get"
+                          : "no variable '%s' in the store",
+                        name);
+    STK_TRY(stk_tensor_wrap(v->type.dtype, v->type.shape.rank, v->type.shape.dim, NULL,
+                            stk_address_pointer(v->address), release_store, s, view, err));
+    stk_store_retain(s);
     return STK_OK;
 }

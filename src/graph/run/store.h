@@ -9,6 +9,7 @@ typedef struct stk_variable {
     char *name;
     stk_type type;
     stk_address address; /* never moves */
+    stk_tensor *adopted; /* handle of the caller's memory, when it is that */
 } stk_variable;
 
 /* Finds or makes (zeroed) the variable; the type must fit. */
