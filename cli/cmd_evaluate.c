@@ -34,13 +34,12 @@ static stk_status evaluate(cli_run *r, void *context, stk_error *err)
 
 static int run(const cli_args *args)
 {
-    if (!cli_given(args, "weights"))
-        return cli_usage(args, "--weights FILE is missing: the numbers of the model");
+    if (!cli_has_weights(args)) return CLI_USAGE;
     return cli_run_model(args, true, evaluate, NULL);
 }
 
 static const cli_option options[] = {
-    {"weights", "FILE", "weights of the model: .safetensors or a checkpoint"},
+    {"weights", "FILE", "weights: .safetensors, .weights.h5, .keras, .h5 or a checkpoint"},
     {"loss", "NAME", "as in training (default: what fits the targets)"},
     {"metrics", "NAMES", "as in training: accuracy,mae ..."},
     CLI_DATA_OPTIONS,
@@ -50,7 +49,7 @@ static const cli_option options[] = {
 
 const cli_command cli_evaluate = {
     .name = "evaluate",
-    .arguments = "MODEL.json DATA...",
+    .arguments = "MODEL DATA...",
     .summary = "loss and metrics of a trained model on data",
     .examples = "stoker evaluate model.json test.npz --weights model.safetensors\n",
     .options = options,

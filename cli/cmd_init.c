@@ -106,6 +106,16 @@ static void print_kinds(void)
     cli_table_free(&t);
 }
 
+/* With the weights that training would start from. */
+static stk_status write_keras(stk_model *m, const char *path, stk_error *err)
+{
+    stk_trainer *t = NULL;
+    stk_status status = stk_trainer_new(m, NULL, &t, err);
+    if (status == STK_OK) status = stk_trainer_save_keras(t, path, err);
+    stk_trainer_release(t);
+    return status;
+}
+
 static stk_status write_model(const cli_args *args, const struct kind *kind, const char *shape,
                               int64_t outputs, int64_t product, stk_error *err)
 {
@@ -113,10 +123,12 @@ static stk_status write_model(const cli_args *args, const struct kind *kind, con
     char *text = NULL;
     const char *path = cli_text(args, "out", NULL);
     stk_status status = build(kind, shape, outputs, product, &m, err);
-    if (status == STK_OK) status = stk_model_to_json(m, 2, &text, err);
-    if (status == STK_OK && path)
+    bool keras = path && stk_keras_is_name(path);
+    if (status == STK_OK && keras) status = write_keras(m, path, err);
+    if (status == STK_OK && !keras) status = stk_model_to_json(m, 2, &text, err);
+    if (status == STK_OK && path && !keras)
         status = stk_text_save(path, text, err);
-    else if (status == STK_OK)
+    else if (status == STK_OK && !keras)
         printf("%s\n", text);
     if (status == STK_OK && path && !args->quiet)
         printf("%s: %s, %lld parameters\n", path, kind->name, (long long)stk_model_params(m).total);
@@ -157,7 +169,7 @@ static int run(const cli_args *args)
 static const cli_option options[] = {
     {"input", "SIZES", "shape of a sample: 784, or 28,28,1 (height, width, channels)"},
     {"classes", "N", "classes, or numbers that come out"},
-    {"out", "FILE", "where to write it (default: the standard output)"},
+    {"out", "FILE", "where to write it: .json, .keras or .h5 (default: the standard output)"},
     {NULL, NULL, NULL},
 };
 

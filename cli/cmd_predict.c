@@ -73,13 +73,12 @@ static stk_status predict(cli_run *r, void *context, stk_error *err)
 
 static int run(const cli_args *args)
 {
-    if (!cli_given(args, "weights"))
-        return cli_usage(args, "--weights FILE is missing: the numbers of the model");
+    if (!cli_has_weights(args)) return CLI_USAGE;
     return cli_run_model(args, false, predict, NULL);
 }
 
 static const cli_option options[] = {
-    {"weights", "FILE", "weights of the model: .safetensors or a checkpoint"},
+    {"weights", "FILE", "weights: .safetensors, .weights.h5, .keras, .h5 or a checkpoint"},
     {"out", "FILE", "where to write: .npy, else CSV (default: CSV on the standard output)"},
     {"classes", NULL, "write the number of the likeliest class instead of all numbers"},
     CLI_DATA_OPTIONS,
@@ -89,7 +88,7 @@ static const cli_option options[] = {
 
 const cli_command cli_predict = {
     .name = "predict",
-    .arguments = "MODEL.json DATA...",
+    .arguments = "MODEL DATA...",
     .summary = "what a trained model says about data",
     .examples = "stoker predict model.json new.npz --weights model.safetensors --out y.npy\n"
                 "stoker predict model.json new.csv --weights run.ckpt --classes\n",

@@ -23,7 +23,7 @@ static int run(const cli_args *args)
     stk_error err;
     stk_model *m = NULL;
     char *text = NULL;
-    if (cli_load_model(args->rest[0], &m, &err) != STK_OK) return cli_fail(args, &err);
+    if (cli_load_model(args->rest[0], &m, NULL, &err) != STK_OK) return cli_fail(args, &err);
     int code = CLI_OK;
     stk_summary_options how = {.ascii = cli_given(args, "ascii"),
                                .nested = cli_given(args, "nested")};
@@ -46,9 +46,11 @@ static const cli_option options[] = {
 
 const cli_command cli_summary = {
     .name = "summary",
-    .arguments = "MODEL.json",
+    .arguments = "MODEL",
     .summary = "the layers of a model, their shapes and parameters",
-    .text = "MODEL.json is what Keras' model.to_json() or `stoker init` writes.\n",
+    .text = "MODEL is what Keras' model.to_json(), model.save() or `stoker init` writes: .json, "
+            ".keras or\n"
+            ".h5.\n",
     .examples = "stoker summary model.json\n",
     .options = options,
     .least = 1,

@@ -12,6 +12,7 @@ enum { CALLBACKS = 8 };
 typedef struct job {
     const cli_args *args;
     stk_model *model;
+    stk_keras *file; /* of the model; NULL: it was JSON */
     stk_trainer *trainer;
     cli_batches data, validation;
     stk_trainer_options how;
@@ -33,6 +34,11 @@ static bool read_options(job *j, int *code)
     bool shuffle = true;
     int64_t patience = -1;
     *code = CLI_USAGE;
+    if (cli_given(args, "save") && !stk_keras_is_name(cli_text(args, "save", ""))) {
+        cli_usage(args, "--save is '%s'; its name must end in .keras or .h5",
+                  cli_text(args, "save", ""));
+        return false;
+    }
     j->fit = stk_fit_defaults();
     if (!cli_trainer_options(args, &j->how, &j->fit.batch, code)) return false;
     *code = CLI_USAGE;
@@ -86,11 +92,11 @@ static stk_status add_callbacks(job *j, stk_error *err)
 static stk_status prepare(job *j, stk_error *err)
 {
     const cli_args *args = j->args;
-    const char *validation = cli_text(args, "val", NULL),
-               *weights = cli_text(args, "weights", NULL);
-    static const char *const outputs[] = {"checkpoint", "save-weights", "history", "csv", NULL};
+    const char *validation = cli_text(args, "val", NULL);
+    static const char *const outputs[] = {"checkpoint", "save", "save-weights",
+                                          "history",    "csv",  NULL};
     stk_status status = cli_check_outputs(args, outputs, err);
-    if (status == STK_OK) status = cli_load_model(args->rest[0], &j->model, err);
+    if (status == STK_OK) status = cli_load_model(args->rest[0], &j->model, &j->file, err);
     if (status == STK_OK) status = stk_trainer_check_memory(j->model, j->how.optimizer, true, err);
     if (status == STK_OK)
         status =
@@ -110,14 +116,17 @@ static stk_status prepare(job *j, stk_error *err)
         status = cli_use_settings(args, &j->how, &j->fit, &j->data, &j->settings, err);
     if (status != STK_OK) return status;
     j->goal = cli_choose_goal(args, j->model, &j->data);
+    cli_use_compiled(args, j->file, &j->how, &j->goal);
     j->how.loss = j->goal.loss;
     j->how.metrics = j->goal.metrics;
     status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
-    if (status == STK_OK && weights)
-        status = stk_trainer_load_weights(j->trainer, weights, false, err);
+    if (status == STK_OK) status = cli_load_weights(args, j->file, true, j->trainer, err);
     if (status == STK_OK) status = add_callbacks(j, err);
     return status;
 }
+
+/* Objects of a file of Keras are longer than a line. */
+static const char *short_text(const char *text) { return strchr(text, '{') ? "as compiled" : text; }
 
 static void print_plan(const job *j)
 {
@@ -128,8 +137,10 @@ static void print_plan(const job *j)
     if (!j->data.dataset || !ending || strcmp(ending, ".json") != 0)
         snprintf(batches, sizeof batches, "batches of %lld", (long long)j->fit.batch);
     printf("%s: %lld parameters, %s, loss %s%s%s, %s\n", stk_model_name(j->model),
-           (long long)stk_model_params(j->model).total, j->how.optimizer, j->goal.loss,
-           *j->goal.metrics ? ", " : "", j->goal.metrics, batches);
+           (long long)stk_model_params(j->model).total,
+           strchr(j->how.optimizer, '{') ? "optimizer as compiled" : j->how.optimizer,
+           short_text(j->goal.loss), *j->goal.metrics ? ", " : "", short_text(j->goal.metrics),
+           batches);
     fflush(stdout);
 }
 
@@ -162,7 +173,9 @@ static stk_status save_results(const job *j, stk_error *err)
     const char *weights = cli_text(j->args, "save-weights", NULL),
                *history = cli_text(j->args, "history", NULL);
     char *text = NULL;
+    const char *model = cli_text(j->args, "save", NULL);
     stk_status status = weights ? save_weights(j, weights, err) : STK_OK;
+    if (status == STK_OK && model) status = save_weights(j, model, err);
     if (status == STK_OK && history) status = stk_history_json(j->history, 2, &text, err);
     if (status == STK_OK && history) status = stk_text_save(history, text, err);
     stk_text_free(text);
@@ -231,6 +244,8 @@ static void print_end(const job *j)
         return;
     }
     if (!j->args->quiet && weights) printf("weights: %s\n", weights);
+    if (!j->args->quiet && cli_given(j->args, "save"))
+        printf("model: %s\n", cli_text(j->args, "save", NULL));
     cli_show_times(j->args, j->trainer, j->books, cli_given(j->args, "times"));
 }
 
@@ -268,6 +283,7 @@ static int run(const cli_args *args)
     cli_data_release(&j.data);
     cli_data_release(&j.validation);
     stk_model_release(j.model);
+    stk_keras_release(j.file);
     stk_device_release(j.how.device);
     return code;
 }
@@ -282,12 +298,13 @@ static const cli_option options[] = {
     {"shuffle", "yes|no", "another order of the rows in each epoch (default: yes)"},
     {"steps", "N", "steps per epoch (default: all the data)"},
     {"seed", "N", "of initial weights, order and dropout (default: 0)"},
-    {"weights", "FILE", "weights to start from: .safetensors or a checkpoint"},
+    {"weights", "FILE", "weights to start from: .safetensors, .keras, .h5 or a checkpoint"},
     {"checkpoint", "FILE", "all that is needed to go on, written after each epoch"},
     {"checkpoint-every", "SECONDS", "and this often in between"},
     {"resume", NULL, "go on from the checkpoint, if it exists"},
     {"early-stop", "EPOCHS", "end when the (validation) loss got no better so long; keep the best"},
-    {"save-weights", "FILE", "write the trained weights as .safetensors"},
+    {"save", "FILE", "write the trained model for Keras: .keras, or .h5"},
+    {"save-weights", "FILE", "write the trained weights: .safetensors or .weights.h5"},
     {"history", "FILE", "write loss and metrics of all epochs as JSON"},
     {"csv", "FILE", "log a line per epoch"},
     {"times", NULL, "show where the time went, kernels by op"},
@@ -300,10 +317,13 @@ static const cli_option options[] = {
 
 const cli_command cli_train = {
     .name = "train",
-    .arguments = "MODEL.json DATA...",
+    .arguments = "MODEL DATA...",
     .summary = "fit a model to data",
     .text =
-        "MODEL.json is what Keras' model.to_json() or `stoker init` writes. DATA is an .npz with\n"
+        "MODEL is what Keras' model.to_json(), model.save() or `stoker init` writes: .json, "
+        ".keras\n"
+        "or .h5. The last two bring their weights, and what the model was compiled with is the\n"
+        "default of --optimizer, --loss and --metrics. DATA is an .npz with\n"
         "arrays x and y, a .csv with a header line, .npy files (inputs, then targets), a folder "
         "of\n"
         "pictures with one folder inside per class, or the .json of an input pipeline (for\n"
@@ -312,6 +332,8 @@ const cli_command cli_train = {
     .examples = "stoker init mlp --input 784 --classes 10 --out model.json\n"
                 "stoker train model.json data.npz --epochs 5 --val-split 0.1 --save-weights "
                 "model.safetensors\n"
+                "# a model of Keras, trained on and given back to it\n"
+                "stoker train model.keras data.npz --epochs 5 --save trained.keras\n"
                 "# long runs: nothing is lost, whatever happens\n"
                 "stoker train model.json data.npz --epochs 100 --checkpoint run.ckpt "
                 "--checkpoint-every 60 --resume\n",

@@ -32,14 +32,66 @@ bool cli_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-stk_status cli_load_model(const char *path, stk_model **out, stk_error *err)
+static stk_status load_keras(const char *path, stk_model **out, stk_keras **file, stk_error *err)
 {
+    stk_keras *opened = NULL;
+    stk_status status = stk_keras_open(path, &opened, err);
+    if (status != STK_OK) return status;
+    if (!stk_keras_model(opened)) {
+        stk_keras_release(opened);
+        return cli_error(err, STK_ERR_FORMAT,
+                         "%s: holds weights but no model; give the model first and this file with "
+                         "--weights",
+                         path);
+    }
+    *out = stk_model_retain(stk_keras_model(opened));
+    if (file)
+        *file = opened;
+    else
+        stk_keras_release(opened);
+    return STK_OK;
+}
+
+void cli_use_compiled(const cli_args *args, const stk_keras *file, stk_trainer_options *how,
+                      cli_goal *goal)
+{
+    stk_trainer_options said = *how;
+    if (!stk_keras_compiled(file, &said)) return;
+    if (!cli_given(args, "optimizer")) how->optimizer = said.optimizer;
+    if (cli_given(args, "loss")) return;
+    how->loss_weights = said.loss_weights;
+    goal->loss = said.loss;
+    goal->metrics = cli_text(args, "metrics", said.metrics);
+}
+
+stk_status cli_load_weights(const cli_args *args, const stk_keras *file, bool state, stk_trainer *t,
+                            stk_error *err)
+{
+    const char *weights = cli_text(args, "weights", NULL);
+    if (weights) return stk_trainer_load_weights(t, weights, false, err);
+    if (!file) return STK_OK;
+    return state && !cli_given(args, "optimizer") ? stk_keras_restore(file, t, NULL, err)
+                                                  : stk_keras_weights(file, t, err);
+}
+
+bool cli_has_weights(const cli_args *args)
+{
+    if (cli_given(args, "weights") || stk_keras_is_file(args->rest[0])) return true;
+    cli_usage(args, "--weights FILE is missing: the numbers of the model");
+    return false;
+}
+
+stk_status cli_load_model(const char *path, stk_model **out, stk_keras **file, stk_error *err)
+{
+    if (file) *file = NULL;
+    if (stk_keras_is_file(path)) return load_keras(path, out, file, err);
     stk_status status = stk_model_load_json(path, out, err);
     size_t used = strlen(err->message);
     if (status == STK_ERR_FORMAT && !ends(path, ".json"))
-        snprintf(
-            err->message + used, sizeof err->message - used,
-            "; a model is JSON, as `stoker init` or Keras writes it, and stands before the data");
+        snprintf(err->message + used, sizeof err->message - used,
+                 "; a model is JSON, .keras or .h5, as `stoker init` or Keras writes it, and "
+                 "stands before "
+                 "the data");
     return status;
 }
 

@@ -30,7 +30,13 @@ typedef struct cli_batches {
         "precision", "POLICY", "float32, mixed_bfloat16, mixed_float16 ... (default: the model's)" \
     }
 
-stk_status cli_load_model(const char *path, stk_model **out, stk_error *err);
+/* JSON, or a file of Keras: then *file (NULL: not wanted) is it, with weights and what the model was compiled with. */
+stk_status cli_load_model(const char *path, stk_model **out, stk_keras **file, stk_error *err);
+/* Weights from --weights, or else from the file; `state`: with that of its optimizer, if it is the one. */
+stk_status cli_load_weights(const cli_args *args, const stk_keras *file, bool state, stk_trainer *t,
+                            stk_error *err);
+/* "--weights is missing", unless the model's file holds them. */
+bool cli_has_weights(const cli_args *args);
 /* want_y: targets must be there. */
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
                          const char *const *paths, bool want_y, cli_batches *out, stk_error *err);
@@ -44,6 +50,9 @@ typedef struct cli_goal {
     const char *loss, *metrics;
 } cli_goal;
 cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_batches *data);
+/* What the file says about optimizer, loss and metrics, where the command line says nothing. file may be NULL. */
+void cli_use_compiled(const cli_args *args, const stk_keras *file, stk_trainer_options *how,
+                      cli_goal *goal);
 
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);

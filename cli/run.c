@@ -144,9 +144,8 @@ stk_status cli_use_settings(const cli_args *args, stk_trainer_options *how, stk_
 static stk_status load(cli_run *r, bool targets, stk_error *err)
 {
     const cli_args *args = r->args;
-    const char *weights = cli_text(args, "weights", NULL);
     cli_settings settings;
-    stk_status status = cli_load_model(args->rest[0], &r->model, err);
+    stk_status status = cli_load_model(args->rest[0], &r->model, &r->file, err);
     if (status == STK_OK)
         status =
             cli_load_data(args, r->model, args->nrest - 1, args->rest + 1, targets, &r->data, err);
@@ -154,17 +153,16 @@ static stk_status load(cli_run *r, bool targets, stk_error *err)
         status = cli_use_settings(args, &r->how, &r->fit, &r->data, &settings, err);
     if (status != STK_OK) return status;
     cli_print_settings(args, &settings);
+    r->how.optimizer = cli_text(args, "optimizer", "adam");
     if (targets) {
         cli_goal goal = cli_choose_goal(args, r->model, &r->data);
+        cli_use_compiled(args, r->file, &r->how, &goal);
         r->how.loss = goal.loss;
         r->how.metrics = goal.metrics;
     }
     r->how.deterministic = cli_given(args, "deterministic");
-    r->how.optimizer = cli_text(args, "optimizer", "adam");
     status = stk_trainer_new(r->model, &r->how, &r->trainer, err);
-    if (status == STK_OK && weights)
-        status = stk_trainer_load_weights(r->trainer, weights, false, err);
-    return status;
+    return status == STK_OK ? cli_load_weights(args, r->file, false, r->trainer, err) : status;
 }
 
 int cli_run_model(const cli_args *args, bool targets, cli_work work, void *context)
@@ -185,6 +183,7 @@ int cli_run_model(const cli_args *args, bool targets, cli_work work, void *conte
     stk_trainer_release(r.trainer);
     cli_data_release(&r.data);
     stk_model_release(r.model);
+    stk_keras_release(r.file);
     stk_device_release(r.how.device);
     return status == STK_OK ? CLI_OK : cli_fail(args, &err);
 }

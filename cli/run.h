@@ -7,6 +7,7 @@
 typedef struct cli_run {
     const cli_args *args;
     stk_model *model;
+    stk_keras *file; /* of the model; NULL: it was JSON */
     cli_batches data;
     stk_trainer_options how;
     stk_fit_options fit; /* batch, epochs, steps */

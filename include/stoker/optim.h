@@ -140,6 +140,14 @@ STK_API STK_MUST_USE stk_status stk_optimizer_set_rate(const stk_optimizer *o, s
                                                        double rate, stk_error *err);
 STK_API STK_MUST_USE stk_status stk_optimizer_iterations(const stk_optimizer *o, stk_store *store,
                                                          int64_t *iterations, stk_error *err);
+/* Tells all variables of the optimizer for these weights, in the order in which Keras lists and stores them: the name in the
+ * store, the weight it belongs to (-1: none) and its own last word. A visit that fails ends it. */
+typedef stk_status stk_optimizer_visit(void *context, const char *name, int32_t weight,
+                                       const char *slot, stk_error *err);
+STK_API STK_MUST_USE stk_status stk_optimizer_variables(const stk_optimizer *o, int32_t n,
+                                                        const char *const *names,
+                                                        stk_optimizer_visit *visit, void *context,
+                                                        stk_error *err);
 /* use_ema: puts the averages into the weights, as Keras does when training ends; otherwise does nothing. */
 STK_API STK_MUST_USE stk_status stk_optimizer_finish(const stk_optimizer *o, stk_store *store,
                                                      int32_t n, const char *const *names,

@@ -55,6 +55,7 @@
 #include "optim.h"
 #include "metrics.h"
 #include "train.h"
+#include "keras.h"
 #include "watch.h"
 
 #endif

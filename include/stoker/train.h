@@ -255,7 +255,7 @@ STK_API stk_program *stk_trainer_program(stk_trainer *t);
 STK_API STK_MUST_USE stk_status stk_trainer_save(stk_trainer *t, const char *path, stk_error *err);
 STK_API STK_MUST_USE stk_status stk_trainer_load(stk_trainer *t, const char *path, stk_error *err);
 /* The weights of the model alone, as safetensors; loading wants every weight of the model unless partial. A checkpoint
- * is understood as well. */
+ * and the files of Keras are understood as well, and written when the name ends so (keras.h). */
 STK_API STK_MUST_USE stk_status stk_trainer_save_weights(stk_trainer *t, const char *path,
                                                          stk_error *err);
 STK_API STK_MUST_USE stk_status stk_trainer_load_weights(stk_trainer *t, const char *path,

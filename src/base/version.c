@@ -19,6 +19,10 @@
 #define STK_HAVE_PNG 0
 #endif
 
+#ifndef STK_HAVE_HDF5
+#define STK_HAVE_HDF5 0
+#endif
+
 #define FOUND(have, how) ((have) ? how : "no")
 
 static const struct {
@@ -38,6 +42,7 @@ static const struct {
     {"libxsmm", FOUND(STK_HAVE_XSMM, "yes")},
     {"jpeg", FOUND(STK_HAVE_JPEG, "yes")},
     {"png", FOUND(STK_HAVE_PNG, "yes")},
+    {"hdf5", FOUND(STK_HAVE_HDF5, "yes (opened at run time)")},
     {"zlib", "yes"},
 };
 

@@ -284,7 +284,9 @@ static stk_status read_layer(stk_reader *r, const stk_config_field *f, const stk
                         r->where, DEEPEST);
     stk_reader inner = *r;
     inner.depth++;
-    return stk_layer_read(&inner, v, at);
+    STK_TRY(stk_layer_read(&inner, v, at));
+    (*(stk_layer_state **)at)->attribute = f->name;
+    return STK_OK;
 }
 
 static stk_status read_activation(stk_reader *r, const stk_config_field *f, const stk_json *v,

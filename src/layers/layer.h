@@ -36,6 +36,9 @@ typedef struct stk_layer_def {
     bool no_build;     /* Keras has it built from the start and writes no build_config */
     const char
         *build_shapes; /* "query_shape|value_shape": build_config names the arguments; NULL: one */
+    /* Weight files of Keras name parts of a layer by attribute: "query=query_dense|key=key_dense" for the first word of a
+     * weight's name in the layer. NULL: all weights are the layer's own. */
+    const char *scopes;
     bool keeps_dtype; /* inputs are not cast to the compute dtype (embeddings take integers, ...) */
     stk_mask_rule mask;
     /* Optional: after the options were read. Checks what the table cannot. */
@@ -57,8 +60,9 @@ typedef struct stk_layer_state {
     const char *name;
     bool trainable, own_policy; /* own: given with the layer */
     stk_policy policy;
-    void *config;     /* the struct that def->fields describes */
-    stk_model *inner; /* a model as a layer (def is stk_layer_model); counted */
+    const char *attribute; /* of the layer that it is part of: "forward_layer"; NULL: of a model */
+    void *config;          /* the struct that def->fields describes */
+    stk_model *inner;      /* a model as a layer (def is stk_layer_model); counted */
     bool called;
     int32_t number; /* 1.. in its model; 0: part of another layer */
 } stk_layer_state;

@@ -11,6 +11,7 @@
 
 #include "base/dtype.h"
 #include "base/file.h"
+#include "stoker/keras.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -386,12 +387,22 @@ static stk_status load_checkpoint(stk_trainer *t, const char *path, bool partial
     return status;
 }
 
+static stk_status load_keras(stk_trainer *t, const char *path, stk_error *err)
+{
+    stk_keras *file = NULL;
+    STK_TRY(stk_keras_open(path, &file, err));
+    stk_status status = stk_keras_weights(file, t, err);
+    stk_keras_release(file);
+    return status;
+}
+
 stk_status stk_trainer_load_weights(stk_trainer *t, const char *path, bool partial, stk_error *err)
 {
     if (!t || !path)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_trainer_load_weights: trainer and path must be given");
     if (is_checkpoint(path)) return load_checkpoint(t, path, partial, err);
+    if (stk_keras_is_file(path)) return load_keras(t, path, err);
     stk_safetensors *file = NULL;
     STK_TRY(stk_safetensors_load(path, &file, err));
     int32_t n = stk_safetensors_count(file);

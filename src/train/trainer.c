@@ -4,6 +4,7 @@
 #include "base/cpus.h"
 #include "base/spill.h"
 #include "base/tensor.h"
+#include "stoker/keras.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,21 +19,11 @@ stk_trainer_options stk_trainer_defaults(void)
 
 /* "a,b;c": items of one output are separated by commas, outputs by semicolons. Options inside braces or after a colon keep
  * their commas: "auc:curve=pr,num_thresholds=50" is one metric, because what follows a comma there has a '='. */
-typedef struct word {
-    char *text;
-    int32_t output;
-} word;
-
-typedef struct words {
-    word *items;
-    int64_t count, capacity;
-    int32_t outputs;
-} words;
-
-static void release_words(words *w)
+void stk_trainer_words_release(stk_trainer_words *w)
 {
     for (int64_t i = 0; i < w->count; i++) stk_free(w->items[i].text);
     stk_free(w->items);
+    *w = (stk_trainer_words){0};
 }
 
 /* Does the comma at `text` separate two items? Not when an option (name=value) follows. */
@@ -55,7 +46,7 @@ static size_t word_length(const char *text)
     return n;
 }
 
-static stk_status split_words(const char *text, words *out, stk_error *err)
+stk_status stk_trainer_split(const char *text, stk_trainer_words *out, stk_error *err)
 {
     while (*text) {
         size_t n = word_length(text), skip = strspn(text, " "), size = n;
@@ -65,7 +56,7 @@ static stk_status split_words(const char *text, words *out, stk_error *err)
                 return stk_fail_memory(err, "metrics", sizeof *out->items);
             char *copy = stk_strndup(text + skip, size - skip);
             if (!copy) return stk_fail_memory(err, "metrics", size);
-            out->items[out->count++] = (word){copy, out->outputs};
+            out->items[out->count++] = (stk_trainer_word){copy, out->outputs};
         }
         out->outputs += text[n] == ';';
         text += n + (text[n] != 0);
@@ -76,8 +67,9 @@ static stk_status split_words(const char *text, words *out, stk_error *err)
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
-static stk_status make_step(stk_trainer *t, const stk_trainer_options *o, const words *losses,
-                            const words *metrics, stk_error *err)
+static stk_status make_step(stk_trainer *t, const stk_trainer_options *o,
+                            const stk_trainer_words *losses, const stk_trainer_words *metrics,
+                            stk_error *err)
 {
     const char **texts = stk_calloc((size_t)losses->count + 1, sizeof *texts);
     stk_step_metric *wanted = stk_calloc((size_t)metrics->count + 1, sizeof *wanted);
@@ -153,17 +145,17 @@ stk_status stk_trainer_check_memory(const stk_model *model, const char *optimize
 
 static stk_status setup(stk_trainer *t, const stk_trainer_options *o, stk_error *err)
 {
-    words losses = {0}, metrics = {0};
+    stk_trainer_words losses = {0}, metrics = {0};
     stk_status status =
         stk_optimizer_parse(o->optimizer ? o->optimizer : "rmsprop", &t->optimizer, err);
-    if (status == STK_OK) status = split_words(o->loss ? o->loss : "", &losses, err);
-    if (status == STK_OK) status = split_words(o->metrics ? o->metrics : "", &metrics, err);
+    if (status == STK_OK) status = stk_trainer_split(o->loss ? o->loss : "", &losses, err);
+    if (status == STK_OK) status = stk_trainer_split(o->metrics ? o->metrics : "", &metrics, err);
     if (status == STK_OK && losses.count == 0 && metrics.count > 0)
         status = stk_fail(err, STK_ERR_ARGUMENT,
                           "metrics are given but no loss; name one, for instance \"mse\"");
     if (status == STK_OK) status = make_step(t, o, &losses, &metrics, err);
-    release_words(&losses);
-    release_words(&metrics);
+    stk_trainer_words_release(&losses);
+    stk_trainer_words_release(&metrics);
     if (status == STK_OK && o->device)
         t->device = stk_device_retain(o->device);
     else if (status == STK_OK)
@@ -474,6 +466,7 @@ stk_status stk_trainer_put_weights(stk_trainer *t, const stk_named_list *list, s
 stk_status stk_trainer_save_weights(stk_trainer *t, const char *path, stk_error *err)
 {
     STK_TRY(check_trainer("stk_trainer_save_weights", t, err));
+    if (stk_keras_is_name(path)) return stk_trainer_save_keras(t, path, err);
     stk_named_list list = {0};
     const char **names = NULL;
     stk_tensor **tensors = NULL;

@@ -81,6 +81,20 @@ void stk_trainer_drop_options(stk_trainer *t);
 /* trainer.c: do weights (if they are still to be made) and `slots` arrays of state for each of them fit into memory? */
 STK_MUST_USE stk_status stk_check_room(const stk_model *m, bool weights, int32_t slots,
                                        stk_error *err);
+
+/* trainer.c: "a,b;c" of options, word by word with the output it is for. */
+typedef struct stk_trainer_word {
+    char *text;
+    int32_t output;
+} stk_trainer_word;
+typedef struct stk_trainer_words {
+    stk_trainer_word *items;
+    int64_t count, capacity;
+    int32_t outputs;
+} stk_trainer_words;
+STK_MUST_USE stk_status stk_trainer_split(const char *text, stk_trainer_words *out, stk_error *err);
+void stk_trainer_words_release(stk_trainer_words *w);
+
 /* trainer.c: the program for this batch, fed. */
 STK_MUST_USE stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *b,
                                             stk_program **program, stk_error *err);

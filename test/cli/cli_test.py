@@ -147,6 +147,30 @@ class Training(Command):
         self.assertEqual(self.run_ok("predict", *weights, "--out", "y.npy"), "y.npy: float32[200,2]\n")
         self.assertEqual(self.read("y.npy")[:6], b"\x93NUMPY")
 
+    def test_files_of_keras(self):
+        if json.loads(self.run_ok("version", "--json"))["features"]["hdf5"] == "no":
+            self.fails_like(1, "this build has no HDF5", "init", "mlp", "--out", "m.keras")
+            return
+        self.run_ok("init", "mlp", "--input", "4", "--classes", "2", "--out", "m.keras", "--quiet")
+        with zipfile.ZipFile(self.path("m.keras")) as z:
+            self.assertEqual(z.namelist(), ["metadata.json", "config.json", "model.weights.h5"])
+        self.assertEqual(self.run_ok("summary", "m.keras"), self.run_ok("summary", "m.json"))
+        out = self.run_ok("train", "m.keras", "d.npz", "--epochs", "3", "--optimizer", "adam:lr=0.01", "--save", "t.keras",
+                          "--save-weights", "t.weights.h5")
+        self.assertEqual(out.splitlines()[-2:], ["weights: t.weights.h5", "model: t.keras"])
+        want = self.run_ok("predict", "m.json", "d.npz", "--weights", "t.weights.h5")
+        self.assertEqual(self.run_ok("predict", "t.keras", "d.npz"), want)
+        # What it was compiled with is what goes on; 3 epochs of 7 steps were done.
+        out = self.run_ok("train", "t.keras", "d.npz", "--save", "u.h5", "--json").splitlines()
+        self.assertEqual(json.loads(out[-1])["steps"], 28)
+        self.assertEqual(json.loads(self.run_ok("evaluate", "u.h5", "d.npz", "--json"))["accuracy"], 1)
+        self.fails_like(2, "--save is 'm.txt'; its name must end in .keras or .h5", "train", "m.keras", "d.npz", "--save",
+                        "m.txt")
+        self.fails_like(4, "t.weights.h5: holds weights but no model", "summary", "t.weights.h5")
+        with open(self.path("t.keras"), "r+b") as f:
+            f.truncate(3000)
+        self.fails_like(4, "^stoker summary: t.keras: ", "summary", "t.keras")
+
     def test_quiet_and_json(self):
         self.assertEqual(self.run_ok("train", "m.json", "d.npz", "--quiet"), "")
         lines = [json.loads(l) for l in self.run_ok("train", "m.json", "d.npz", "--epochs", "2", "--json").splitlines()]

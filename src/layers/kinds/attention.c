@@ -212,6 +212,8 @@ static const stk_config_field mha_fields[] = {
 };
 const stk_layer_def stk_layer_mha = {.keras_class = "MultiHeadAttention",
                                      .build_shapes = "query_shape|value_shape|key_shape",
+                                     .scopes = "query=query_dense|key=key_dense|value=value_dense|"
+                                               "attention_output=output_dense",
                                      .fields = STK_FIELDS(mha, mha_fields),
                                      .min_inputs = 2,
                                      .max_inputs = 4,

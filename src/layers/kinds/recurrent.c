@@ -216,6 +216,7 @@ static void call_rnn(stk_layer_call *c, cell *k)
 #define RNN_SEED RNN(seed, INT, "None", .wide = true)
 #define RNN_LAYER(id, class_, fields_)                                                             \
     const stk_layer_def stk_layer_##id = {.keras_class = class_,                                   \
+                                          .scopes = #id "_cell=cell",                              \
                                           .fields = STK_FIELDS(stk_rnn_config, fields_),           \
                                           .min_inputs = 1,                                         \
                                           .max_inputs = 3,                                         \

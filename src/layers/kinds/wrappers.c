@@ -41,8 +41,10 @@ static stk_status check_bidirectional(stk_layer_state *layer, stk_error *err)
             o->made_config.forget_bias.config = &o->made_config.forget_values;
         o->made = *o->layer;
         o->made.config = &o->made_config;
+        o->made.attribute = "backward_layer";
         o->backward_layer = &o->made;
     }
+    o->layer->attribute = "forward_layer";
     const stk_rnn_config *a = rnn_of(o->layer), *b = rnn_of(o->backward_layer);
     if (a->go_backwards == b->go_backwards)
         return stk_layer_refuse(layer, err, STK_ERR_ARGUMENT,
