@@ -1,0 +1,115 @@
+"""python -m stoker: run TensorFlow and Keras programs on Stoker.
+
+    python -m stoker program.py [arguments...]     run a program
+    python -m stoker -m module [arguments...]      run a module, as python -m does
+    python -m stoker -c 'text'                     run a line
+    python -m stoker check program.py...           list what a program uses that Stoker does not have; runs nothing
+    python -m stoker check --list [name]           list the names that Stoker has
+"""
+import os
+import sys
+import types
+
+from stoker import _hook
+
+
+def _run_code(code, file):
+    """Run code as __main__ so that pickling, multiprocessing and tracebacks see what they see under plain python."""
+    main = types.ModuleType("__main__")
+    main.__builtins__ = __builtins__
+    if file is not None:
+        main.__file__ = file
+    sys.modules["__main__"] = main
+    try:
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        trace = error.__traceback__.tb_next  # without our own frame
+        sys.stdout.flush()
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(130)
+        sys.exit(1)
+
+
+def run_script(path, arguments):
+    import io
+
+    sys.argv = [path] + arguments
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            text = file.read()
+    except OSError as error:
+        sys.exit(f"stoker: cannot open {path}: {error.strerror}")
+    if path.endswith(".ipynb"):
+        text = _notebook_text(text)
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    _run_code(compile(text, path, "exec"), path)
+
+
+def _notebook_text(text):
+    """The code cells of a notebook; lines for the shell or the notebook itself are left out."""
+    import json
+
+    cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    lines = []
+    for cell in cells:
+        source = "".join(cell["source"])
+        if source.startswith("%%"):
+            continue
+        for line in source.split("\n"):
+            bare = line.strip()
+            lines.append("pass" if bare[:1] in "%!" and bare else line)
+    return "\n".join(lines).encode()
+
+
+def run_module(name, arguments):
+    import runpy
+
+    sys.path[0] = os.getcwd()
+    sys.argv = [name] + arguments
+    sys.argv[0] = _module_file(name)
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _module_file(name):
+    import importlib.util
+
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(name + ".__main__")
+    if spec is None:
+        sys.exit(f"stoker: no module named {name}")
+    return spec.origin
+
+
+def main(arguments=None):
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0 if arguments else 2
+    word, rest = arguments[0], arguments[1:]
+    if word == "check":
+        from stoker import _check
+
+        return _check.main(rest)
+    _hook.install(claim_distribution=True)
+    if word == "run" and rest:
+        word, rest = rest[0], rest[1:]
+    if word == "-m" and rest:
+        run_module(rest[0], rest[1:])
+    elif word == "-c" and rest:
+        sys.path[0] = ""
+        sys.argv = ["-c"] + rest[1:]
+        _run_code(compile(rest[0], "<string>", "exec"), None)
+    elif word.startswith("-"):
+        print(f"stoker: unknown option {word}\n\n{__doc__}", file=sys.stderr)
+        return 2
+    else:
+        run_script(word, rest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""What the modules of stoker.tf build on: the C operations by name, and the door out of the engine."""
+import contextlib
+
+import numpy as np
+
+from stoker import _stoker
+from stoker.tf import errors
+
+Tensor, Variable, DType, TensorShape = _stoker.Tensor, _stoker.Variable, _stoker.DType, _stoker.TensorShape
+
+
+_THIN = ("where", "divide", "pad", "split", "gather", "one_hot", "sort", "argsort", "top_k", "concat", "stack", "cast",
+         "einsum", "transpose", "squeeze", "expand_dims", "roll")
+
+
+class _Operations:
+    """o.reshape is the C callable of that name, or the thin function that has TensorFlow's arguments."""
+
+    def __getattr__(self, name):
+        if name in _THIN:
+            from stoker.tf import _thin
+
+            value = getattr(_thin, name)
+        elif name in _stoker.ops:
+            value = _stoker.ops[name]
+        else:
+            raise AttributeError(f"the extension has no operation {name}")
+        setattr(self, name, value)
+        return value
+
+
+o = _Operations()
+float32, float64, float16 = DType("float32"), DType("float64"), DType("float16")
+int32, int64, uint8, bool_, string = DType("int32"), DType("int64"), DType("uint8"), DType("bool"), DType("string")
+
+
+is_symbolic = _stoker.is_symbolic
+
+
+class NotTraceable(Exception):
+    """Something that no program can hold: the function that does it runs eagerly, and the profile says why."""
+
+
+def not_traceable(reason):
+    raise NotTraceable(reason)
+
+
+def recording():
+    """Is a program being recorded on this thread?"""
+    return _stoker.get_trace() is not None
+
+
+@contextlib.contextmanager
+def eager_scope():
+    """Out of every recording for a while."""
+    before = _stoker.swap_trace(None)
+    try:
+        yield
+    finally:
+        _stoker.swap_trace(before)
+
+
+def tensor(x, dtype=None, preferred=None):
+    """Anything as a tensor; composites of Python classes pass through __tf_tensor__."""
+    return _stoker.convert_to_tensor(x, dtype, preferred)
+
+
+def dims(x):
+    """The sizes of a tensor as a list of int; all shapes are concrete."""
+    return x.shape.as_list()
+
+
+def rank(x):
+    return x.shape.rank
+
+
+def axis_of(axis, rank_, op="Axis"):
+    """A non-negative axis."""
+    axis = int(axis)
+    if not -rank_ <= axis < rank_:
+        errors.invalid(f"Expected dimension in the range [{-rank_}, {rank_}), but got {axis}", op)
+    return axis % rank_ if rank_ else 0
+
+
+def static(x, what="a value"):
+    """The Python value of something that must be known now."""
+    if is_symbolic(x):
+        raise errors.OperatorNotAllowedInGraphError(
+            f"{what} depends on a value that is only known when the function runs; Stoker's programs need it when they "
+            "are made")
+    return np.asarray(x)
+
+
+def host(name, function, inputs, dtypes, shapes=None):
+    """Run NumPy code on tensors: at once, or as a host operation of the program that is being recorded.
+
+    function(*arrays) gives one array or a tuple; dtypes (and shapes, when a program is recorded) say of what kind.
+    """
+    inputs = [tensor(x) for x in inputs]
+    single = not isinstance(dtypes, (list, tuple))
+    kinds = [dtypes] if single else list(dtypes)
+    if any(is_symbolic(x) for x in inputs):
+        if shapes is None:
+            not_traceable(f"{name} has results whose shape depends on values")
+        places = [shapes] if single else list(shapes)
+        results = _stoker.host_call(function, inputs, kinds, [list(s) for s in places], name, False)
+        return results[0] if single else results
+    made = function(*[x.numpy() for x in inputs])
+    made = [made] if single else list(made)
+    results = [tensor(np.asarray(m) if k != string else m, k) for m, k in zip(made, kinds)]
+    return results[0] if single else results
+
+
+def strings_of(x):
+    """An object array of bytes from a string tensor."""
+    x = tensor(x, string)
+    return np.asarray(x.numpy(), dtype=object)

@@ -1,0 +1,434 @@
+"""tf.function: a Python function traced once per signature, then run as a program.
+
+Tensors and arrays are keyed by dtype and shape, Python numbers by value, other objects by identity. Variables are read
+when the program runs. What cannot be a program (values decide about shapes, a dataset is iterated) runs eagerly; the
+function remembers why.
+"""
+import functools
+import inspect
+import logging
+import threading
+import types
+import weakref
+
+import numpy as np
+
+from stoker import _autograph, _stoker
+from stoker.tf import nest
+from stoker.tf._base import NotTraceable, Tensor, Variable, is_symbolic, tensor
+from stoker.tf._specs import TensorSpec, TypeSpec
+
+_log = logging.getLogger("stoker")
+_state = types.SimpleNamespace(eager=False)
+_depth = threading.local()
+
+
+def run_functions_eagerly(run_eagerly):
+    _state.eager = bool(run_eagerly)
+
+
+def functions_run_eagerly():
+    return _state.eager
+
+
+class _Slot:
+    """The place of a tensor in a structure of arguments."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index):
+        self.index = index
+
+
+def _is_tensor_like(x):
+    return isinstance(x, (Tensor, np.ndarray, np.generic))
+
+
+_COMPOSITE = "_to_components"
+
+
+def _key_of(x):
+    """What an argument contributes to the signature; tensors are added by the caller."""
+    if x is None or isinstance(x, (bool, int, float, str, bytes, complex)):
+        return x
+    if isinstance(x, TypeSpec):
+        return ("spec", str(x))
+    try:
+        hash(x)
+        if isinstance(x, (type, types.FunctionType, types.MethodType, enum_type)):
+            return x
+    except TypeError:
+        pass
+    return ("object", id(x))
+
+
+import enum as _enum  # noqa: E402
+
+enum_type = _enum.Enum
+
+
+class _Call:
+    """Arguments of one call: the signature, the tensors, and what is needed to rebuild the structure."""
+
+    __slots__ = ("key", "tensors", "structure", "leaves", "held")
+
+    def __init__(self, args, kwargs):
+        self.tensors, self.leaves, self.held = [], [], []
+        parts = []
+        self.structure = (args, kwargs)
+        for leaf in nest.flatten((args, kwargs)):
+            if hasattr(leaf, _COMPOSITE):
+                for inner in leaf._to_components():
+                    self._add(inner, parts)
+                parts.append((type(leaf).__name__, tuple(np.ravel(getattr(leaf, "_splits", ())).tolist())))
+                self.leaves.append(leaf)
+                continue
+            if isinstance(leaf, Tensor) or isinstance(leaf, (np.ndarray, np.generic)):
+                self.leaves.append(_Slot(len(self.tensors)))
+                self._add(leaf, parts)
+            else:
+                parts.append(_key_of(leaf))
+                self.leaves.append(leaf)
+        self.key = (_shape_of_structure(args), _shape_of_structure(kwargs), tuple(parts))
+
+    def _add(self, leaf, parts):
+        if not isinstance(leaf, Tensor):
+            leaf = tensor(leaf)
+        self.tensors.append(leaf)
+        parts.append((leaf.dtype.name, tuple(leaf.shape.as_list())))
+
+    def rebuild(self, values):
+        """Arguments with these tensors in the slots."""
+        flat, feed = [], iter(values)
+        for leaf in self.leaves:
+            if type(leaf) is _Slot:
+                flat.append(next(feed))
+            elif hasattr(leaf, _COMPOSITE):
+                flat.append(leaf._from_components([next(feed) for _ in leaf._to_components()]))
+            else:
+                flat.append(leaf)
+        return nest.pack_sequence_as(self.structure, flat)
+
+
+def _shape_of_structure(value):
+    if isinstance(value, dict):
+        return ("d",) + tuple((k, _shape_of_structure(value[k])) for k in sorted(value, key=str))
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__,) + tuple(_shape_of_structure(v) for v in value)
+    return None
+
+
+class Concrete:
+    """One trace: tf's ConcreteFunction."""
+
+    def __init__(self, name, program, outputs, structure, call, variables):
+        self.name, self._program, self._call = name, program, call
+        self._outputs, self._structure = outputs, structure  # leaves: _Slot into the program's results, or values
+        self.variables = variables
+        self.trainable_variables = tuple(v for v in variables if v.trainable)
+        self.captured_inputs, self.graph = [], self
+
+    def run(self, tensors):
+        return self.pack(self._program(*tensors))
+
+    def pack(self, results):
+        if self._structure is None:
+            return results[0]
+        flat = []
+        for leaf in self._outputs:
+            if type(leaf) is _Slot:
+                flat.append(results[leaf.index])
+            elif type(leaf) is tuple and leaf and leaf[0] is _COMPOSITE:
+                flat.append(leaf[1]._from_components([results[s.index] for s in leaf[2]]))
+            else:
+                flat.append(leaf)
+        return nest.pack_sequence_as(self._structure, flat)
+
+    def __call__(self, *args, **kwargs):
+        return self.run(_Call(args, kwargs).tensors)
+
+    @property
+    def structured_input_signature(self):
+        specs = [TensorSpec(t.shape, t.dtype) for t in self._call.tensors]
+        return self._call.rebuild(specs)
+
+    @property
+    def structured_outputs(self):
+        return nest.pack_sequence_as(self._structure, self._outputs) if self._structure is not None else self._outputs
+
+    @property
+    def inputs(self):
+        return list(self._call.tensors)
+
+    def pretty_printed_signature(self, verbose=True):
+        parts = ", ".join(f"{t.dtype.name}{tuple(t.shape.as_list())}" for t in self._call.tensors)
+        return f"{self.name}({parts})"
+
+    def as_graph_def(self):
+        return self._program.dump()
+
+    def __repr__(self):
+        return f"<ConcreteFunction {self.pretty_printed_signature()} at 0x{id(self):X}>"
+
+
+class Function:
+    """What @tf.function gives."""
+
+    def __init__(self, python_function, name=None, input_signature=None, autograph=True, reduce_retracing=False,
+                 jit_compile=None, **options):
+        self._python_function = python_function
+        self._name = name or getattr(python_function, "__name__", "function")
+        self._signature = None if input_signature is None else tuple(input_signature)
+        self._autograph, self._jit_compile = autograph, jit_compile
+        self._traces, self._count = {}, 0
+        self._why_eager = None
+        self._lock = threading.RLock()
+        self._created = False
+        self._methods = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, python_function, updated=())
+        try:
+            self._arguments = inspect.signature(python_function)
+            self._plain = not any(p.kind in (p.VAR_KEYWORD, p.KEYWORD_ONLY) or p.default is not p.empty
+                                  for p in self._arguments.parameters.values())
+        except (TypeError, ValueError):
+            self._arguments, self._plain = None, True
+
+    # Methods: each object has traces of its own.
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        try:
+            bound = self._methods.get(instance)
+        except TypeError:
+            bound = None
+        if bound is None:
+            reference = types.MethodType(self._python_function, instance)
+            bound = Function(reference, self._name, None, self._autograph, jit_compile=self._jit_compile)
+            bound._signature = self._signature
+            try:
+                self._methods[instance] = bound
+            except TypeError:
+                pass
+        return bound
+
+    python_function = property(lambda self: self._python_function)
+    input_signature = property(lambda self: self._signature)
+    function_spec = property(lambda self: self._arguments)
+
+    def experimental_get_tracing_count(self):
+        return self._count
+
+    def pretty_printed_concrete_signatures(self, verbose=True):
+        return "\n\n".join(c.pretty_printed_signature() for c in self._traces.values())
+
+    def why_eager(self):
+        """None, or the reason why this function runs without a program."""
+        return self._why_eager
+
+    # Calling.
+
+    def __call__(self, *args, **kwargs):
+        if _state.eager or self._why_eager is not None:
+            return self._run_plainly(args, kwargs)
+        if kwargs or not self._plain:
+            args, kwargs = self._bind(args, kwargs)
+        if self._signature is not None:
+            args = self._check_signature(args)
+        call = _Call(args, kwargs)
+        if _stoker.get_trace() is not None or any(is_symbolic(t) for t in call.tensors):
+            return self._inline(args, kwargs)
+        concrete = self._traces.get(call.key)
+        if concrete is None:
+            concrete = self._trace(call)
+            if concrete is None:
+                return self._run_plainly(args, kwargs)
+            if type(concrete) is _Done:
+                return concrete.value
+        return concrete.run(call.tensors)
+
+    def _bind(self, args, kwargs):
+        try:
+            bound = self._arguments.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"Binding inputs to tf.function failed due to `{error}`. Received args: {args} and kwargs: "
+                            f"{kwargs} for signature: {self._arguments}.") from None
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def _check_signature(self, args):
+        flat = nest.flatten_up_to(self._signature, tuple(args)) if len(args) == len(self._signature) else None
+        specs = nest.flatten(self._signature)
+        if flat is None:
+            raise TypeError(f"Binding inputs to tf.function failed due to `{self._name}() takes {len(self._signature)} "
+                            f"arguments but {len(args)} were given`.")
+        values = []
+        for spec, value in zip(specs, flat):
+            if isinstance(spec, TensorSpec):
+                try:
+                    value = tensor(value, spec.dtype)
+                except (ValueError, TypeError):
+                    raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {_describe(value)} to "
+                                    f"{spec!r}`. Received args: {args} and kwargs: {{}} for signature: {self._signature}."
+                                    ) from None
+                if not spec.shape.is_compatible_with(value.shape):
+                    raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {_describe(value)} to "
+                                    f"{spec!r}`. Received args: {args} and kwargs: {{}} for signature: {self._signature}.")
+            values.append(value)
+        return nest.pack_sequence_as(self._signature, values)
+
+    def _body(self):
+        """The function to trace: rewritten for tensors in control flow."""
+        if not self._autograph:
+            return self._python_function
+        from stoker import _autograph_ops
+
+        return functools.partial(_autograph_ops.call, self._python_function)
+
+    def _inline(self, args, kwargs):
+        """Called inside of another function's trace: part of that program."""
+        return self._body()(*args, **kwargs)
+
+    def _run_plainly(self, args, kwargs):
+        return self._python_function(*args, **kwargs)
+
+    def _trace(self, call):
+        with self._lock:
+            if call.key in self._traces:
+                return self._traces[call.key]
+            try:
+                made = self._record(call)
+            except NotTraceable as why:
+                self._why_eager = str(why)
+                _log.info("tf.function %s runs eagerly: %s", self._name, why)
+                return None
+            if type(made) is not _Done:
+                self._report_retrace(call)
+                self._traces[call.key] = made
+            return made
+
+    def _record(self, call):
+        """Trace. Variables that the first trace creates exist from then on; a second trace must create none."""
+        trace = _stoker.Trace()
+        before = _stoker.swap_trace(trace)
+        _depth.creators = getattr(_depth, "creators", [])
+        _depth.creators.append(created := [])
+        try:
+            symbols = [trace.input(t.dtype, t.shape.as_list()) for t in call.tensors]
+            args, kwargs = call.rebuild(symbols)
+            self._count += 1
+            result = self._body()(*args, **kwargs)
+            made = self._finish(trace, call, result)
+        except NotTraceable:
+            raise
+        except Exception as error:
+            told = _autograph.explain(error) if before is None else None
+            if told is None:
+                raise
+            raise told.with_traceback(error.__traceback__) from None
+        finally:
+            _depth.creators.pop()
+            _stoker.swap_trace(before)
+        if created and self._created:
+            raise ValueError("tf.function only supports singleton tf.Variables created on the first call. Make sure the "
+                             "tf.Variable is only created once or created outside tf.function. See "
+                             "https://www.tensorflow.org/guide/function#creating_tfvariables for more information.")
+        self._created = True
+        return made
+
+    def _finish(self, trace, call, result):
+        outputs, leaves, places = [], [], {}
+
+        def slot(value):
+            key = id(value)
+            if key not in places:
+                places[key] = len(outputs)
+                outputs.append(value)
+            return _Slot(places[key])
+
+        for leaf in nest.flatten(result):
+            if hasattr(leaf, _COMPOSITE):
+                leaves.append((_COMPOSITE, leaf, [slot(p) for p in leaf._to_components()]))
+            elif isinstance(leaf, Variable):
+                leaves.append(slot(leaf.value()))
+            elif isinstance(leaf, Tensor):
+                leaves.append(leaf if leaf.dtype.name == "string" else slot(leaf))
+            elif leaf is None or isinstance(leaf, TypeSpec):
+                leaves.append(leaf)
+            elif isinstance(leaf, (int, float, bool, np.ndarray, np.generic)):
+                leaves.append(slot(tensor(leaf)))
+            elif isinstance(leaf, (str, bytes)):
+                leaves.append(tensor(leaf))
+            elif hasattr(leaf, "__tf_tensor__"):
+                leaves.append(slot(tensor(leaf)))
+            else:
+                leaves.append(leaf)
+        program = _stoker.Program(trace, outputs)
+        single = isinstance(result, Tensor) and len(outputs) == 1
+        return Concrete(self._name, program, leaves, None if single else result, call, tuple(trace.variables))
+
+    def _report_retrace(self, call):
+        """Many traces of one function are usually a mistake: say which argument changes."""
+        if len(self._traces) not in (5, 20, 80):
+            return
+        last = next(reversed(self._traces.values()))._call.key[2]
+        changed = [f"argument {n}: {a} became {b}" for n, (a, b) in enumerate(zip(last, call.key[2])) if a != b]
+        _log.warning("%s was traced %d times; %s. Python numbers are part of the signature: pass tensors.", self._name,
+                     len(self._traces) + 1, "; ".join(changed[:3]) or "its structure changed")
+
+    def get_concrete_function(self, *args, **kwargs):
+        if not args and not kwargs and self._signature is not None:
+            args = self._signature
+        args, kwargs = self._bind(args, kwargs) if self._arguments is not None else (args, kwargs)
+        values = nest.map_structure(_example_of, (list(args), dict(kwargs)))
+        call = _Call(tuple(values[0]), values[1])
+        made = self._traces.get(call.key) or self._trace(call)
+        if made is None:
+            raise NotImplementedError(f"{self._name} has no program: {self._why_eager}")
+        return made
+
+    def __repr__(self):
+        return f"<stoker function {self._name}>"
+
+
+class _Done:
+    def __init__(self, value):
+        self.value = value
+
+
+def _describe(value):
+    return f"TensorSpec(shape={tuple(getattr(value, 'shape', ()))}, dtype={getattr(value, 'dtype', type(value).__name__)})"
+
+
+def _example_of(x):
+    """A tensor for a specification; unknown sizes become 1."""
+    if isinstance(x, TensorSpec):
+        if x.shape.rank is None:
+            raise NotImplementedError("get_concrete_function needs a known rank")
+        sizes = [1 if d is None else d for d in x.shape.as_list()]
+        if x.dtype.name == "string":
+            return tensor(np.full(sizes, b"", object))
+        return tensor(np.zeros(sizes, x.dtype.as_numpy_dtype))
+    return x
+
+
+def note_variable(variable):
+    """Called when a tf.Variable is made: the traces that are under way learn of it."""
+    for created in getattr(_depth, "creators", []):
+        created.append(weakref.ref(variable))
+
+
+def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
+             experimental_implements=None, experimental_autograph_options=None, experimental_attributes=None,
+             experimental_relax_shapes=None, experimental_compile=None, experimental_follow_type_hints=None):
+    if input_signature is not None and not isinstance(input_signature, (list, tuple)):
+        raise TypeError(f"input_signature must be either a tuple or a list, got {type(input_signature)}")
+
+    def decorated(inner):
+        if isinstance(inner, Function):
+            inner = inner.python_function
+        return Function(inner, None, input_signature, autograph, reduce_retracing, jit_compile)
+
+    return decorated if func is None else decorated(func)
+
+

@@ -1,0 +1,452 @@
+"""Names that programs ask for and that need little: version, test helpers, stand-ins of TensorFlow's inside."""
+import contextlib
+import functools
+import logging
+import unittest
+
+import numpy as np
+
+from stoker import _autograph, _stoker
+from stoker.tf._base import Tensor, o, static, string, tensor
+from stoker.tf._specs import as_dtype
+
+VERSION = "2.21.0"
+GRAPH_DEF_VERSION = 2287
+_log = logging.getLogger("tensorflow")
+EagerTensor = getattr(_stoker, "EagerTensor", Tensor)
+
+
+class Operation:
+    """Programs have no operations to look at; the class is there for isinstance."""
+
+
+class Graph:
+    def as_default(self):
+        return contextlib.nullcontext(self)
+
+    def get_operations(self):
+        return []
+
+
+class FuncGraph(Graph):
+    pass
+
+
+class AbstractTensor:
+    """tensorflow.python.types.core.Tensor: a mark for objects that act as tensors."""
+
+
+class CompositeTensor:
+    pass
+
+
+class CriticalSection:
+    def __init__(self, name=None, shared_name=None, critical_section_def=None, import_scope=None):
+        import threading
+
+        self._lock = threading.RLock()
+
+    def execute(self, fn, exclusive_resource_access=True, name=None):
+        with self._lock:
+            return fn()
+
+
+class RegisterGradient:
+    def __init__(self, op_type):
+        self._op_type = op_type
+
+    def __call__(self, f):
+        return f
+
+
+def no_gradient(op_type):
+    pass
+
+
+def bitcast(input, type, name=None):
+    x, kind = tensor(input), as_dtype(type)
+    array = np.ascontiguousarray(x.numpy())
+    return tensor(array.view(kind.as_numpy_dtype), kind)
+
+
+def histogram_fixed_width(values, value_range, nbins=100, dtype="int32", name=None):
+    low, high = (float(v) for v in static(value_range))
+    x = o.cast(o.reshape(tensor(values), [-1]), "float64")
+    place = o.cast(o.floor((x - low) * (nbins / (high - low))), "int64")
+    place = o.minimum(o.maximum(place, tensor(0, "int64")), tensor(nbins - 1, "int64"))
+    return o.cast(o.reduce_sum(o.one_hot(place, nbins), axis=0), dtype)
+
+
+def load_op_library(library_filename):
+    raise NotImplementedError("compiled TensorFlow operations cannot be loaded into Stoker")
+
+
+def edit_distance(hypothesis, truth, normalize=True, name=None):
+    """Levenshtein distance of the rows of two sparse tensors."""
+    def rows(sp):
+        made = {}
+        for place, value in zip(sp.indices.numpy().tolist(), np.ravel(sp.values.numpy()).tolist()):
+            made.setdefault(tuple(place[:-1]), []).append(value)
+        return made
+
+    first, second = rows(hypothesis), rows(truth)
+    shape = np.maximum(hypothesis.dense_shape.numpy(), truth.dense_shape.numpy())[:-1]
+    out = np.zeros(shape, np.float32)
+    for place in np.ndindex(*shape):
+        a, b = first.get(place, []), second.get(place, [])
+        row = list(range(len(b) + 1))
+        for n, x in enumerate(a, 1):
+            row, last = [n], row
+            for m, y in enumerate(b, 1):
+                row.append(min(last[m] + 1, row[m - 1] + 1, last[m - 1] + (x != y)))
+        out[place] = row[-1] / len(b) if normalize and b else (np.inf if normalize and a else row[-1])
+    return tensor(out)
+
+
+# AutoGraph.
+
+def to_code(entity, recursive=True, experimental_optional_features=None):
+    """The rewritten source of a function."""
+    import ast
+
+    from stoker import _autograph_rewrite
+
+    function = getattr(entity, "python_function", entity)
+    node = _autograph._find_node(function)
+    count = iter(range(1 << 30))
+    made = _autograph_rewrite.rewrite_function(node, lambda what: f"ag_{what}_{next(count)}")
+    return ast.unparse(ast.fix_missing_locations(made))
+
+
+def set_verbosity(level, alsologtostdout=False):
+    pass
+
+
+def autograph_trace(*args):
+    print(*args)
+
+
+do_not_convert = _autograph.do_not_convert
+tf_convert = _autograph.tf_convert
+
+
+def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):
+    """Shapes are concrete here, so there is nothing to relax."""
+
+
+class AutographFeature:
+    ALL = AUTO_CONTROL_DEPS = ASSERT_STATEMENTS = BUILTIN_FUNCTIONS = EQUALITY_OPERATORS = LISTS = NAME_SCOPES = "all"
+
+
+def control_status_ctx():
+    class Status:
+        status = 1
+
+    return Status
+
+
+class ExtensionType:
+    """Extension types are plain classes here."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        import dataclasses
+
+        if "__init__" not in cls.__dict__:
+            dataclasses.dataclass(eq=False)(cls)
+
+
+def dispatch_for_api(api, *signatures):
+    return lambda f: f
+
+
+def to_dlpack(tf_tensor):
+    return tf_tensor.__dlpack__()
+
+
+def from_dlpack(dlcapsule):
+    return _stoker.from_dlpack(dlcapsule)
+
+
+# Build, test, saved models.
+
+def get_build_info():
+    return {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}
+
+
+def get_include():
+    return ""
+
+
+get_lib = get_include
+
+
+def is_gpu_available(cuda_only=False, min_cuda_compute_capability=None):
+    return False
+
+
+def is_built_with_cuda():
+    return False
+
+
+def is_built_with_rocm():
+    return False
+
+
+def gpu_device_name():
+    return ""
+
+
+class TestCase(unittest.TestCase):
+    @staticmethod
+    def evaluate(x):
+        return x.numpy() if hasattr(x, "numpy") else x
+
+    def assertAllClose(self, a, b, rtol=1e-6, atol=1e-6, msg=None):
+        np.testing.assert_allclose(self.evaluate(a), self.evaluate(b), rtol=rtol, atol=atol, err_msg=msg or "")
+
+    def assertAllEqual(self, a, b, msg=None):
+        np.testing.assert_array_equal(self.evaluate(a), self.evaluate(b), err_msg=msg or "")
+
+
+TensorLike = object
+
+
+class SaveOptions:
+    def __init__(self, **kwargs):
+        self.__dict__.update(kwargs)
+
+
+LoadOptions = SaveOptions
+
+
+def saved_model_save(obj, export_dir, signatures=None, options=None):
+    raise NotImplementedError("SavedModel directories hold TensorFlow graphs, which Stoker does not write. Save a Keras model "
+                              "as .keras, or variables with tf.train.Checkpoint.")
+
+
+def saved_model_load(export_dir, tags=None, options=None):
+    raise NotImplementedError("SavedModel directories hold TensorFlow graphs, which Stoker does not run. Load the .keras file "
+                              "of the model instead.")
+
+
+def contains_saved_model(export_dir):
+    import os
+
+    return any(os.path.exists(os.path.join(str(export_dir), "saved_model" + e)) for e in (".pb", ".pbtxt"))
+
+
+# tf.sets on dense rows.
+
+def _sets(operation):
+    def run(a, b, aminusb=True, validate_indices=True):
+        from stoker.tf._sparse import SparseTensor
+
+        rows = []
+        for x, y in zip(tensor(a).numpy(), tensor(b).numpy()):
+            x, y = set(np.ravel(x).tolist()), set(np.ravel(y).tolist())
+            rows.append(sorted(operation(x, y) if aminusb else operation(y, x)))
+        places = [[n, m] for n, r in enumerate(rows) for m in range(len(r))]
+        wide = max((len(r) for r in rows), default=0)
+        return SparseTensor(np.array(places, np.int64).reshape(-1, 2), tensor([v for r in rows for v in r],
+                                                                             tensor(a).dtype), [len(rows), wide])
+
+    return run
+
+
+difference = _sets(lambda x, y: x - y)
+intersection = _sets(lambda x, y: x & y)
+union = _sets(lambda x, y: x | y)
+
+
+def set_size(a, validate_indices=True):
+    rows = a.indices.numpy()[:, 0]
+    return tensor(np.bincount(rows, minlength=a.shape.as_list()[0]).astype(np.int32))
+
+
+# Fake quantisation: round to a grid, gradients pass inside of the range.
+
+def fake_quant_with_min_max_vars(inputs, min, max, num_bits=8, narrow_range=False, name=None):
+    x = tensor(inputs)
+    low, high = o.cast(tensor(min), x.dtype), o.cast(tensor(max), x.dtype)
+    bottom, top = float(1 if narrow_range else 0), float(2**num_bits - 1)
+    scale = (high - low) / (top - bottom)
+    zero = o.round(o.minimum(o.maximum(bottom - low / scale, tensor(bottom, x.dtype)), tensor(top, x.dtype)))
+    low, high = (bottom - zero) * scale, (top - zero) * scale
+    inside = o.minimum(o.maximum(x, low), high)
+    rounded = o.round((inside - low) / scale) * scale + low
+    return inside + o.stop_gradient(rounded - inside)
+
+
+def fake_quant_with_min_max_args(inputs, min=-6, max=6, num_bits=8, narrow_range=False, name=None):
+    return fake_quant_with_min_max_vars(inputs, float(min), float(max), num_bits, narrow_range)
+
+
+fake_quant_with_min_max_vars_per_channel = fake_quant_with_min_max_vars
+
+
+# Compatibility.
+
+def as_bytes(bytes_or_text, encoding="utf-8"):
+    return bytes_or_text if isinstance(bytes_or_text, bytes) else str(bytes_or_text).encode(encoding)
+
+
+def as_text(bytes_or_text, encoding="utf-8"):
+    return bytes_or_text.decode(encoding) if isinstance(bytes_or_text, bytes) else str(bytes_or_text)
+
+
+as_str = as_text
+
+
+def as_str_any(value, encoding="utf-8"):
+    return as_text(value, encoding) if isinstance(value, bytes) else str(value)
+
+
+def path_to_str(path):
+    import os
+
+    return os.fspath(path)
+
+
+def forward_compatible(year, month, day):
+    return True
+
+
+def reset_default_graph():
+    pass
+
+
+def get_default_graph():
+    return Graph()
+
+
+def keras_get_session():
+    raise NotImplementedError("there are no sessions in Stoker; everything runs eagerly or in tf.function")
+
+
+def Dimension(value):
+    return value
+
+
+class SummaryMetadata:
+    class PluginData:
+        def __init__(self, plugin_name="", content=b""):
+            self.plugin_name, self.content = plugin_name, content
+
+    def __init__(self, plugin_data=None, display_name="", summary_description="", data_class=0):
+        self.plugin_data, self.display_name = plugin_data or self.PluginData(), display_name
+        self.summary_description = summary_description
+
+
+def enable_eager_execution(config=None, device_policy=None, execution_mode=None):
+    pass
+
+
+enable_v2_behavior = enable_eager_execution
+
+
+def disable_eager_execution():
+    raise NotImplementedError("programs in TensorFlow 1 style (graphs and sessions) do not run on Stoker")
+
+
+disable_v2_behavior = disable_eager_execution
+
+
+def set_random_seed(seed):
+    from stoker.tf import random
+
+    random.set_seed(seed)
+
+
+DEBUG, INFO, WARN, ERROR, FATAL = logging.DEBUG, logging.INFO, logging.WARN, logging.ERROR, logging.FATAL
+log_set_verbosity, log_info, log_warning, log_error = _log.setLevel, _log.info, _log.warning, _log.error
+
+
+class Trackable:
+    pass
+
+
+class AutoTrackable(Trackable):
+    pass
+
+
+class TrackableDataStructure:
+    pass
+
+
+def wrap(value):
+    return value
+
+
+def no_automatic_dependency_tracking(method):
+    return method
+
+
+def enabled():
+    return True
+
+
+def make_decorator(target, decorator_func, *args, **kwargs):
+    return functools.wraps(target)(decorator_func)
+
+
+@contextlib.contextmanager
+def jit_scope(compile_ops=True, separate_compiled_gradients=False):
+    yield
+
+
+def fingerprint(data, method="farmhash64", name=None):
+    from stoker.tf import _hash
+
+    rows = [_hash.fingerprint64(bytes(v)) for v in tensor(data, string).numpy()]
+    return tensor(np.array([list(int(r).to_bytes(8, "little")) for r in rows], np.uint8))
+
+
+
+class Layout:
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("DTensor spreads tensors over devices; Stoker has one")
+
+
+class Mesh(Layout):
+    pass
+
+
+def histogram_fixed_width_bins(values, value_range, nbins=100, dtype="int32", name=None):
+    low, high = (float(v) for v in static(value_range))
+    place = o.floor((o.cast(tensor(values), "float64") - low) * (nbins / (high - low)))
+    return o.cast(o.minimum(o.maximum(place, tensor(0.0, "float64")), tensor(nbins - 1.0, "float64")), dtype)
+
+
+class ForwardAccumulator:
+    """Forward-mode derivatives by two reverse ones: the derivative of (dy . v) with respect to v."""
+
+    def __init__(self, primals, tangents):
+        from stoker.tf import nest
+        from stoker.tf._tape import GradientTape
+
+        self._primals, self._tangents = nest.flatten(primals), nest.flatten(tangents)
+        self._outer = GradientTape(persistent=True)
+
+    def __enter__(self):
+        self._outer.__enter__()
+        self._outer.watch(self._primals)
+        return self
+
+    def __exit__(self, *exc):
+        self._outer.__exit__(*exc)
+
+    def jvp(self, primals, unconnected_gradients=None):
+        from stoker.tf import nest
+
+        def one(y):
+            rows = self._outer.jacobian(y, self._primals)
+            total = None
+            for row, tangent in zip(rows, self._tangents):
+                if row is not None:
+                    axes = list(range(len(y.shape), len(row.shape)))
+                    part = o.reduce_sum(row * tensor(tangent), axis=axes) if axes else row * tensor(tangent)
+                    total = part if total is None else total + part
+            return total
+
+        return nest.map_structure(one, primals)

@@ -1,0 +1,166 @@
+"""The table of TensorFlow's public names that Stoker has: room, where from, names. See _rooms.py."""
+
+SYMBOLS = """
+tf from C:
+    abs acos acosh add asin asinh atan atan2 atanh broadcast_to cos cosh cumsum equal exp floor gather_nd greater
+    greater_equal less less_equal logical_and logical_not logical_or matmul maximum minimum
+    multiply negative not_equal pow reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod
+    reduce_sum reshape reverse round sigmoid sign sin sinh slice sqrt square stop_gradient subtract tan tanh
+    tensor_scatter_nd_add tensor_scatter_nd_update tile truediv unstack argmax argmin
+tf from _thin:
+    cast concat constant divide einsum expand_dims gather one_hot pad sort argsort split squeeze stack transpose roll
+tf from _array:
+    boolean_mask dynamic_partition dynamic_stitch ensure_shape eye fill get_static_value identity linspace meshgrid
+    newaxis ones ones_like parallel_stack range rank repeat required_space_to_batch_paddings reverse_sequence scatter_nd
+    searchsorted sequence_mask shape shape_n size space_to_batch space_to_batch_nd batch_to_space tensor_scatter_nd_max
+    tensor_scatter_nd_min tensor_scatter_nd_sub unique unique_with_counts unravel_index where
+    zeros zeros_like
+tf from _math:
+    add_n clip_by_global_norm clip_by_norm clip_by_value norm saturate_cast tensordot scalar_mul complex
+tf from _base:
+    Tensor TensorShape
+tf from _variable:
+    Variable VariableAggregation VariableSynchronization variable_creator_scope
+tf from _specs:
+    DType TensorSpec TypeSpec RaggedTensorSpec SparseTensorSpec OptionalSpec IndexedSlicesSpec TensorArraySpec as_dtype
+    type_spec_from_value
+tf from _ragged:
+    RaggedTensor
+tf from _sparse:
+    SparseTensor IndexedSlices
+tf from _tape:
+    GradientTape UnconnectedGradients custom_gradient gradients
+tf from _function:
+    function
+tf from _control:
+    cond case switch_case while_loop map_fn vectorized_map foldl foldr scan py_function numpy_function control_dependencies
+    name_scope group tuple=tuple_ no_op init_scope executing_eagerly inside_function recompute_grad grad_pass_through
+tf from _module:
+    Module TensorArray print=tf_print timestamp get_logger device is_tensor is_symbolic_tensor convert_to_tensor
+    broadcast_static_shape broadcast_dynamic_shape random_normal_initializer random_uniform_initializer
+    constant_initializer zeros_initializer ones_initializer
+tf from debugging:
+    Assert assert_equal assert_less assert_greater assert_rank
+tf from strings:
+    as_string
+tf from _other:
+    Operation Graph CriticalSection RegisterGradient no_gradient bitcast histogram_fixed_width histogram_fixed_width_bins fingerprint
+    load_op_library edit_distance
+
+tf.math from C:
+    abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh cumsum cumprod equal erf erfc exp expm1 floor floordiv
+    floormod mod=floormod greater greater_equal is_finite is_inf is_nan less less_equal log log1p log_sigmoid logical_and
+    logical_not logical_or logical_xor maximum minimum multiply negative not_equal pow reciprocal reduce_all reduce_any
+    reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum rint=round round rsqrt sigmoid sign sin sinh
+    softplus sqrt square subtract tan tanh truediv argmax argmin softsign log_softmax softmax xlogy
+tf.math from _thin:
+    divide
+tf.math from _math:
+    accumulate_n add_n bincount confusion_matrix count_nonzero cumulative_logsumexp digamma divide_no_nan
+    erfinv igamma igammac in_top_k invert_permutation is_non_decreasing is_strictly_increasing l2_normalize lbeta lgamma
+    multiply_no_nan ndtri nextafter polyval reduce_euclidean_norm reduce_std reduce_variance scalar_mul segment_max
+    segment_mean segment_min segment_prod segment_sum squared_difference top_k unsorted_segment_max unsorted_segment_mean
+    unsorted_segment_min unsorted_segment_prod unsorted_segment_sum xdivy xlog1py zero_fraction real imag conj angle
+   
+
+tf.nn from C:
+    elu gelu leaky_relu log_softmax relu relu6 selu sigmoid softmax softplus softsign tanh gather_nd
+tf.nn from _math:
+    l2_normalize top_k zero_fraction in_top_k
+tf.nn from _nn:
+    avg_pool avg_pool1d avg_pool2d avg_pool3d batch_normalization bias_add compute_average_loss conv1d conv1d_transpose
+    conv2d conv2d_transpose conv3d conv3d_transpose conv_transpose convolution crelu ctc_greedy_decoder depth_to_space
+    depthwise_conv2d dropout embedding_lookup experimental_stateless_dropout=experimental_stateless_dropout l2_loss
+    local_response_normalization log_poisson_loss lrn max_pool max_pool1d max_pool2d max_pool3d moments pool
+    scale_regularization_loss separable_conv2d sigmoid_cross_entropy_with_logits silu swish=silu
+    softmax_cross_entropy_with_logits space_to_depth sparse_softmax_cross_entropy_with_logits
+    weighted_cross_entropy_with_logits
+tf.nn.experimental from _nn:
+    stateless_dropout=experimental_stateless_dropout
+tf.nn from _array:
+    space_to_batch batch_to_space
+
+tf.bitwise from C:
+    bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
+tf.ragged from _ragged:
+    constant range=ragged_range boolean_mask stack map_flat_values row_splits_to_segment_ids
+tf.sparse from _sparse:
+    SparseTensor add bincount concat expand_dims eye from_dense mask reduce_sum reorder reshape retain slice
+    sparse_dense_matmul to_dense transpose map_values maximum minimum reduce_max fill_empty_rows
+tf.autograph from _other:
+    to_code set_verbosity trace=autograph_trace
+tf.autograph.experimental from _other:
+    do_not_convert set_loop_options Feature=AutographFeature
+tf.experimental from _specs:
+    Optional=OptionalSpec
+tf.experimental from _module:
+    async_scope=device
+tf.experimental from _other:
+    ExtensionType register_filesystem_plugin=load_op_library dispatch_for_api
+tf.experimental.dlpack from _other:
+    to_dlpack from_dlpack
+tf.autodiff from _other:
+    ForwardAccumulator
+tf.dtypes from _math:
+    complex saturate_cast
+tf.dtypes from _thin:
+    cast
+tf.dtypes from _specs:
+    DType as_dtype
+tf.experimental.dtensor from _other:
+    Layout Mesh
+tf.version from _other:
+    VERSION GIT_VERSION=VERSION COMPILER_VERSION=VERSION GRAPH_DEF_VERSION
+tf.sysconfig from _other:
+    get_build_info get_include get_lib
+tf.test from _other:
+    is_gpu_available is_built_with_cuda is_built_with_rocm gpu_device_name is_built_with_gpu_support=is_built_with_cuda TestCase
+tf.types.experimental from _other:
+    TensorLike
+tf.profiler.experimental from _profiler:
+    start stop Trace Profile ProfilerOptions client=Client server=Client
+tf.signal from _signal:
+    frame hann_window hamming_window overlap_and_add linear_to_mel_weight_matrix kaiser_window
+tf.sets from _other:
+    difference intersection union size=set_size
+tf.quantization from _other:
+    fake_quant_with_min_max_vars fake_quant_with_min_max_args fake_quant_with_min_max_vars_per_channel
+tf.saved_model from _other:
+    save=saved_model_save load=saved_model_load SaveOptions LoadOptions contains_saved_model
+tf.types from _other:
+    TensorLike
+tf.xla.experimental from _other:
+    jit_scope
+
+tf.compat from _other:
+    as_bytes as_str as_str_any as_text path_to_str forward_compatible
+tf.compat.v1 from _other:
+    reset_default_graph Dimension SummaryMetadata enable_eager_execution disable_eager_execution disable_v2_behavior
+    enable_v2_behavior set_random_seed get_default_graph keras_get_session
+tf.compat.v1 from _control:
+    executing_eagerly name_scope
+tf.compat.v1.logging from _other:
+    set_verbosity=log_set_verbosity ERROR INFO WARN WARNING=WARN DEBUG FATAL info=log_info warning=log_warning
+    warn=log_warning error=log_error
+
+tf.__internal__ from _specs:
+    TypeSpec
+tf.__internal__ from _other:
+    CompositeTensor EagerTensor FuncGraph
+tf.__internal__.types from _other:
+    Tensor=AbstractTensor
+tf.__internal__.tracking from _other:
+    no_automatic_dependency_tracking Trackable AutoTrackable TrackableDataStructure wrap
+tf.__internal__.smart_cond from _control:
+    smart_cond
+tf.__internal__.distribute from distribute:
+    strategy_supports_no_merge_call
+tf.__internal__.tf2 from _other:
+    enabled
+tf.__internal__.autograph from _other:
+    tf_convert control_status_ctx
+tf.__internal__.nest from nest:
+    flatten_up_to map_structure_up_to list_to_tuple is_nested
+tf.__internal__.decorator from _other:
+    make_decorator=make_decorator
+"""

@@ -1,0 +1,192 @@
+"""tf.GradientTape over the extension's tape, and custom gradients."""
+import contextlib
+
+import numpy as np
+
+from stoker import _stoker
+from stoker.tf import nest
+from stoker.tf._base import Tensor, Variable, dims, o, tensor
+
+
+class UnconnectedGradients:
+    NONE, ZERO = "none", "zero"
+
+
+def _source(x):
+    """The tensor or variable behind something that holds one (a Keras variable, a ragged tensor)."""
+    if isinstance(x, (Tensor, Variable)):
+        return x
+    inner = getattr(x, "_value", None)
+    if isinstance(inner, (Tensor, Variable)):
+        return inner
+    inner = getattr(x, "handle", None)
+    if isinstance(inner, (Tensor, Variable)):
+        return inner
+    if hasattr(x, "flat_values"):
+        return x.flat_values
+    raise ValueError(f"Passed in object {x} of type '{type(x).__name__}', not tf.Tensor or tf.Variable or ExtensionType.")
+
+
+class GradientTape:
+    """Records operations so that gradients can be asked for."""
+
+    def __init__(self, persistent=False, watch_accessed_variables=True):
+        self._tape = _stoker.Tape(watch_accessed_variables)
+        self._persistent, self._used = persistent, False
+
+    def __enter__(self):
+        self._tape.start()
+        return self
+
+    def __exit__(self, *exc):
+        if self._tape.active:
+            self._tape.stop()
+
+    def watch(self, tensor):
+        for x in nest.flatten(tensor):
+            source = _source(x)
+            if not source.dtype.is_floating:
+                import logging
+
+                logging.getLogger("tensorflow").warning(
+                    "The dtype of the watched tensor must be floating (e.g. tf.float32), got %r", source.dtype)
+            self._tape.watch(source)
+
+    @contextlib.contextmanager
+    def stop_recording(self):
+        self._tape.pause()
+        try:
+            yield
+        finally:
+            self._tape.resume()
+
+    def reset(self):
+        self._tape.reset()
+        self._used = False
+
+    def watched_variables(self):
+        return tuple(self._tape.watched_variables())
+
+    def _use(self):
+        if self._used:
+            raise RuntimeError("A non-persistent GradientTape can only be used to compute one set of gradients (or "
+                               "jacobians)")
+        if not self._persistent:
+            if self._tape.active:
+                self._tape.stop()
+            self._used = True
+
+    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
+        self._use()
+        targets = [_source(t) if not isinstance(t, Variable) else t for t in nest.flatten(target)]
+        for t in targets:
+            if not t.dtype.is_floating:
+                import logging
+
+                logging.getLogger("tensorflow").warning(
+                    "The dtype of the target tensor must be floating (e.g. tf.float32) when calling GradientTape.gradient, "
+                    "got %r", t.dtype)
+        given = None
+        if output_gradients is not None:
+            given = [None if g is None else tensor(g) for g in nest.flatten(output_gradients)]
+        flat = nest.flatten(sources)
+        made = self._tape.gradient([_target(t) for t in targets], [_source(s) for s in flat], given)
+        if unconnected_gradients in (UnconnectedGradients.ZERO, "zero"):
+            made = [_zeros(s) if g is None else g for g, s in zip(made, flat)]
+        return nest.pack_sequence_as(sources, made)
+
+    def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
+                 experimental_use_pfor=True):
+        """Row by row: one backward pass per element of the target."""
+        self._use()
+        target = tensor(target)
+        flat = [_source(s) for s in nest.flatten(sources)]
+        count = int(np.prod(dims(target), dtype=np.int64))
+        rows = []
+        for n in range(count):
+            one = np.zeros(count, target.dtype.as_numpy_dtype)
+            one[n] = 1
+            rows.append(self._tape.gradient([target], flat, [tensor(one.reshape(dims(target)))]))
+        results = []
+        for column, source in zip(zip(*rows), flat):
+            if all(c is None for c in column):
+                results.append(_zero_of(target, source) if unconnected_gradients in ("zero",) else None)
+                continue
+            parts = [_zeros(source) if c is None else c for c in column]
+            results.append(o.reshape(o.stack(parts), dims(target) + source.shape.as_list()))
+        return nest.pack_sequence_as(sources, results)
+
+    def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
+                       experimental_use_pfor=True):
+        self._use()
+        target, source = tensor(target), _source(source)
+        batch = dims(target)[0]
+        width = int(np.prod(dims(target)[1:], dtype=np.int64))
+        parts = []
+        for n in range(width):
+            one = np.zeros([batch, width], target.dtype.as_numpy_dtype)
+            one[:, n] = 1
+            (g,) = self._tape.gradient([target], [source], [tensor(one.reshape(dims(target)))])
+            if g is None:
+                return None
+            parts.append(g)
+        return o.reshape(o.stack(parts, axis=1), dims(target) + source.shape.as_list()[1:])
+
+
+GradientTape.__module__ = "tensorflow.python.eager.backprop"
+
+
+def _target(t):
+    return t.value() if isinstance(t, Variable) else t
+
+
+def _zeros(source):
+    source = _source(source)
+    return tensor(np.zeros(source.shape.as_list(), source.dtype.as_numpy_dtype))
+
+
+def _zero_of(target, source):
+    return tensor(np.zeros(dims(target) + source.shape.as_list(), source.dtype.as_numpy_dtype))
+
+
+def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggregation_method=None, stop_gradients=None,
+              unconnected_gradients=UnconnectedGradients.NONE):
+    if _stoker.get_trace() is None:
+        raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
+    tape = _stoker.Tape(True)
+    tape.start()
+    tape.stop()
+    return tape.gradient([tensor(y) for y in nest.flatten(ys)], [_source(x) for x in nest.flatten(xs)], grad_ys)
+
+
+def custom_gradient(f=None):
+    """y, grad = f(*args): the gradient of y is what grad(dy) says."""
+    import functools
+
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def wrapped(*args, **kwargs):
+        flat = nest.flatten(args)
+        places = [n for n, a in enumerate(flat) if isinstance(a, (Tensor, Variable)) or hasattr(a, "__array__")]
+        inputs = [tensor(flat[n]) for n in places]
+        kept = {}
+
+        def forward(*values):
+            for n, v in zip(places, values):
+                flat[n] = v
+            made, kept["grad"] = f(*nest.pack_sequence_as(args, flat), **kwargs)
+            kept["structure"] = made
+            return [tensor(m) for m in nest.flatten(made)]
+
+        def backward(*dy):
+            grads = kept["grad"](*dy)
+            if isinstance(grads, tuple) and len(grads) == 2 and isinstance(grads[1], list) and kept.get("variables"):
+                grads = grads[0]
+            return [None if g is None else tensor(g) for g in nest.flatten(grads)]
+
+        made = _stoker.custom_gradient(forward, backward, inputs)
+        return nest.pack_sequence_as(kept["structure"], list(made))
+
+    return wrapped

@@ -1,0 +1,127 @@
+"""tf.distribute as one device: programs written for several run on this one."""
+import contextlib as _contextlib
+
+
+class ReduceOp:
+    SUM, MEAN = "SUM", "MEAN"
+
+
+class InputContext:
+    def __init__(self, num_input_pipelines=1, input_pipeline_id=0, num_replicas_in_sync=1):
+        self.num_input_pipelines, self.input_pipeline_id = num_input_pipelines, input_pipeline_id
+        self.num_replicas_in_sync = num_replicas_in_sync
+
+    def get_per_replica_batch_size(self, global_batch_size):
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class _Extended:
+    """What optimizers and callbacks ask a strategy's inside for."""
+
+    _in_multi_worker_mode = staticmethod(lambda: False)
+
+    def update(self, var, fn, args=(), kwargs=None, group=True):
+        return fn(var, *args, **(kwargs or {}))
+
+    def colocate_vars_with(self, colocate_with_variable):
+        return _contextlib.nullcontext()
+
+    def variable_created_in_scope(self, variable):
+        return True
+
+
+class ReplicaContext:
+    replica_id_in_sync_group = 0
+    num_replicas_in_sync = 1
+
+    def __init__(self, strategy):
+        self.strategy = strategy
+
+    def all_reduce(self, reduce_op, value, options=None):
+        return value
+
+    def merge_call(self, merge_fn, args=(), kwargs=None):
+        return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+
+class Strategy:
+    num_replicas_in_sync = 1
+
+    def __init__(self, *args, **kwargs):
+        self.extended = _Extended()
+
+    @_contextlib.contextmanager
+    def scope(self):
+        _scopes.append(self)
+        try:
+            yield self
+        finally:
+            _scopes.pop()
+
+    def run(self, fn, args=(), kwargs=None, options=None):
+        return fn(*args, **(kwargs or {}))
+
+    def reduce(self, reduce_op, value, axis=None):
+        from stoker.tf._base import o, tensor
+
+        if axis is None:
+            return value
+        reduce = o.reduce_sum if reduce_op == ReduceOp.SUM else o.reduce_mean
+        return reduce(tensor(value), axis=axis)
+
+    def experimental_distribute_dataset(self, dataset, options=None):
+        return dataset
+
+    def distribute_datasets_from_function(self, dataset_fn, options=None):
+        return dataset_fn(InputContext())
+
+    experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
+    def experimental_local_results(self, value):
+        return (value,)
+
+    def gather(self, value, axis):
+        return value
+
+    def experimental_distribute_values_from_function(self, value_fn):
+        return value_fn(ReplicaContext(self))
+
+
+class MirroredStrategy(Strategy):
+    pass
+
+
+class OneDeviceStrategy(Strategy):
+    pass
+
+
+class MultiWorkerMirroredStrategy(Strategy):
+    pass
+
+
+_default = Strategy()
+_scopes = []
+
+
+def get_strategy():
+    return _scopes[-1] if _scopes else _default
+
+
+def has_strategy():
+    return bool(_scopes)
+
+
+def in_cross_replica_context():
+    return False
+
+
+def get_replica_context():
+    return ReplicaContext(get_strategy())
+
+
+def strategy_supports_no_merge_call():
+    return True
+
+
+def experimental_set_strategy(strategy):
+    _scopes[:] = [] if strategy is None else [strategy]
