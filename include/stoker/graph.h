@@ -332,7 +332,8 @@ STK_API void stk_program_release(stk_program *p);
 STK_API stk_store *stk_program_store(stk_program *p); /* borrowed */
 
 /* Binds a tensor to an input until the next feed. A dense tensor of the right dtype is used in place (the
- * program keeps a handle); others are converted once, here. */
+ * program keeps a handle); others are converted once, here. A device with memory of its own is sent a copy, while
+ * the runs before may still be going on. */
 STK_API STK_MUST_USE stk_status stk_program_feed(stk_program *p, const char *input, stk_tensor *t,
                                                  stk_error *err);
 /* Runs the whole program `times` times. */
@@ -350,6 +351,20 @@ typedef struct stk_program_stats {
     double build_ms, election_ms;
 } stk_program_stats;
 STK_API void stk_program_describe(const stk_program *p, stk_program_stats *out);
+
+/* An operation that the program's device does not take. It runs on the CPU all the same: its inputs come down from the
+ * device and its results go up, in every run. */
+typedef struct stk_island {
+    const char *op;
+    char name[96];                /* of the layer it belongs to; "" when not known */
+    char shape[96];               /* of its first result: "float32[32,10]" */
+    char reason[128];             /* why the device does not take it */
+    int64_t bytes_down, bytes_up; /* of one run */
+    int32_t number;               /* operations of one number go down and up together */
+} stk_island;
+/* How many there are, bodies of control flow included; the first `room` of them in out. None on cpu:0. */
+STK_API int32_t stk_program_islands(const stk_program *p, int32_t room, stk_island *out);
+STK_API stk_device *stk_program_device(const stk_program *p); /* borrowed */
 /* A table of the launches: kernel, implementation, shape, threads. Free with stk_text_free. */
 STK_API STK_MUST_USE stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err);
 

@@ -15,7 +15,7 @@
 #include "stoker/device.h"
 
 typedef struct stk_plan stk_plan;
-typedef struct stk_event stk_event;
+typedef struct stk_event stk_event; /* devices say what it is */
 
 /* ---- addresses ------------------------------------------------------------------------------------------- */
 

@@ -47,6 +47,7 @@ typedef struct op_case {
 typedef struct op_run_options {
     int32_t threads;
     bool ref, no_fuse, deterministic;
+    const char *device; /* NULL: the default, which STOKER_DEVICE names */
 } op_run_options;
 
 static uint64_t op_random_state;
@@ -148,7 +149,8 @@ static stk_program *op_compile(const op_case *c, const stk_graph *g, op_run_opti
     stk_device *device = NULL;
     stk_program *p = NULL;
     stk_program_options options = stk_program_options_defaults();
-    CHECK_OK(stk_device_open("cpu:0", o.threads ? o.threads : 2, &device, &err));
+    CHECK_OK(
+        stk_device_open(o.device ? o.device : "default", o.threads ? o.threads : 2, &device, &err));
     options.device = device;
     options.ref = o.ref;
     options.no_fuse = o.no_fuse;
@@ -201,7 +203,7 @@ static void op_same_bits(const op_case *c, const char *what, const stk_tensor *a
 {
     bool same = a && b && stk_tensor_bytes(a) == stk_tensor_bytes(b) &&
                 !memcmp(a->data, b->data, (size_t)stk_tensor_bytes(a));
-    if (!same) printf("case '%s': %s gives other bits than one thread\n", c->name, what);
+    if (!same) printf("case '%s': %s and one thread differ in their bits\n", c->name, what);
     CHECK(same);
 }
 
@@ -231,6 +233,8 @@ static void op_test_values(const op_case *c, stk_dtype real)
         op_run_value(c, g, x, (op_run_options){.threads = 1, .ref = true, .no_fuse = true});
     stk_tensor *one = op_run_value(c, g, x, (op_run_options){.threads = 1, .deterministic = true});
     stk_tensor *two = op_run_value(c, g, x, (op_run_options){.threads = 2, .deterministic = true});
+    stk_tensor *home = op_run_value(
+        c, g, x, (op_run_options){.threads = 1, .deterministic = true, .device = "cpu:0"});
     stk_tensor *four = op_run_value(c, g, x, (op_run_options){.threads = 4, .deterministic = true});
     stk_tensor *elected = op_run_value(c, g, x, (op_run_options){.threads = 2});
     stk_tensor *split = op_run_value(c, g, x, (op_run_options){.threads = 2, .no_fuse = true});
@@ -238,9 +242,10 @@ static void op_test_values(const op_case *c, stk_dtype real)
     op_compare(c, "elected", elected, ref, tol);
     op_compare(c, "no_fuse", split, ref, tol);
     op_same_bits(c, "two threads", two, one);
+    op_same_bits(c, "cpu:0", home, one);
     op_same_bits(c, "four threads", four, one);
-    stk_tensor *all[] = {ref, one, two, four, elected, split};
-    for (int i = 0; i < 6; i++) stk_tensor_release(all[i]);
+    stk_tensor *all[] = {ref, one, two, four, elected, split, home};
+    for (int i = 0; i < 7; i++) stk_tensor_release(all[i]);
     for (int32_t i = 0; i < c->nin; i++) stk_tensor_release(x[i]);
     stk_graph_release(g);
 }

@@ -13,7 +13,7 @@ static stk_tensor *run_graph(stk_graph *g, int32_t threads, int64_t runs)
     stk_program *p = NULL;
     stk_tensor *y = NULL;
     stk_program_options options = stk_program_options_defaults();
-    CHECK_OK(stk_device_open("cpu:0", threads, &device, &err));
+    CHECK_OK(stk_device_open("default", threads, &device, &err));
     options.device = device;
     if (CHECK_OK(stk_program_new(g, &options, &p, &err))) {
         CHECK_OK(stk_program_run(p, runs, &err));

@@ -92,7 +92,7 @@ static void train(bool mean, int32_t threads, bool no_fuse, stk_tensor **weights
     stk_program *p = NULL;
     stk_tensor *x = NULL, *y = NULL;
     stk_graph *g = training_graph(mean);
-    CHECK_OK(stk_device_open("cpu:0", threads, &device, &err));
+    CHECK_OK(stk_device_open("default", threads, &device, &err));
     stk_program_options options = stk_program_options_defaults();
     options.device = device;
     options.deterministic = true;

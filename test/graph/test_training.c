@@ -120,7 +120,7 @@ static run train(const net *n, stk_program_options o, int32_t threads)
     stk_program *p = NULL;
     seed = 42;
     model m = build(n);
-    CHECK_OK(stk_device_open("cpu:0", threads, &o.device, &err));
+    CHECK_OK(stk_device_open("default", threads, &o.device, &err));
     if (!CHECK_OK(stk_program_new(m.g, &o, &p, &err))) return r;
     for (int i = 0; i < m.n; i++) {
         int64_t shape[STK_MAX_RANK];

@@ -470,7 +470,7 @@ TEST(out_of_memory)
     stk_device *device = NULL;
     stk_tensor *t = NULL;
     OOM_LOOP(make_and_drop());
-    CHECK_OK(stk_device_open("cpu:0", 1, &device, &err));
+    CHECK_OK(stk_device_open("default", 1, &device, &err));
     CHECK_OK(stk_store_new(device, &oom_store, &err));
     CHECK_OK(stk_tensor_new(STK_F32, 1, (int64_t[]){4}, &t, &err));
     CHECK_OK(stk_store_set(oom_store, "a", t, &err));

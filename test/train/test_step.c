@@ -55,7 +55,7 @@ static bool bed_make(bed *b, const char *last, stk_step_config c, const char *op
     c.model = b->model;
     c.optimizer = b->optimizer;
     if (!CHECK_OK(stk_step_new(&c, &b->step, &err))) return false;
-    CHECK_OK(stk_device_open("cpu:0", 1, &b->device, &err));
+    CHECK_OK(stk_device_open("default", 1, &b->device, &err));
     CHECK_OK(stk_store_new(b->device, &b->store, &err));
     CHECK_OK(stk_step_init(b->step, b->store, &err));
     stk_program_options o = stk_program_options_defaults();

@@ -388,7 +388,7 @@ static inline stk_status planted_job(const plant *p, planted *self, stk_error *e
 {
     *self = (planted){.plant = p};
     stk_device *device = NULL;
-    STK_TRY(stk_device_open("cpu:0", 0, &device, err));
+    STK_TRY(stk_device_open("default", 0, &device, err));
     stk_status status = stk_store_new(device, &self->store, err);
     stk_device_release(device);
     STK_TRY(status);

@@ -171,16 +171,8 @@ static stk_status cpu_wait(stk_device *d, stk_error *err)
     return STK_OK;
 }
 
-struct stk_event {
-    char nothing;
-};
-
-static stk_event *cpu_event_new(stk_device *d)
-{
-    static stk_event always;
-    (void)d;
-    return &always;
-}
+/* Its address stands for every event: all of them have happened. */
+static stk_event *cpu_event_new(stk_device *d) { return (stk_event *)(void *)d; }
 
 static void cpu_event_free(stk_device *d, stk_event *e) { (void)d, (void)e; }
 

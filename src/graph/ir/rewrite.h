@@ -34,6 +34,13 @@ stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fma, lerp, ... */
 /* Products with trained weights as summands. */
 stk_status stk_pass_summands(const stk_graph *g, stk_graph **out, stk_error *err);
+/* What the device does not take, as islands that run on the CPU; one row each in the list. */
+typedef struct stk_islands {
+    stk_island *rows;
+    int64_t count, capacity;
+} stk_islands;
+stk_status stk_pass_place(const stk_graph *g, stk_device *device, stk_islands *list,
+                          stk_graph **out, stk_error *err);
 stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err); /* half types */
 
 #endif

@@ -473,3 +473,19 @@ stk_val stk_g_scan(stk_graph *g, const stk_graph *body, int32_t ncarry, const st
     int64_t trips = nxs ? stk_g_dim(g, xs[0], 0) : o.trips;
     return scan_node(g, body, n, in, ncarry, nxs, trips, o.reverse, !o.no_gradient);
 }
+
+/* ---- island: what place.c puts on the CPU ------------------------------------------------------------------------- */
+
+static stk_status infer_island(stk_infer *c)
+{
+    const stk_node *n = c->node;
+    if (n->nsubs != 1 || n->nout != n->subs[0]->noutputs)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "is made by the compiler only");
+    if (body_inputs(n->subs[0], NULL) != n->nin)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "the body has %d inputs, not %d",
+                              body_inputs(n->subs[0], NULL), n->nin);
+    for (int32_t o = 0; o < n->nout; o++) c->out[o] = *output_type(n->subs[0], o);
+    return STK_OK;
+}
+const stk_opdef stk_opdef_island = {.flags = STK_OPF_CONTROL | STK_OPF_NO_GRAD,
+                                    .infer = infer_island};

@@ -59,6 +59,21 @@ static stk_status run_passes(const stk_graph *g, bool no_fuse, bool owners, stk_
     return STK_OK;
 }
 
+static stk_status prepare_graph(stk_program *p, const stk_graph *g, const stk_program_options *o,
+                                int flags, stk_error *err)
+{
+    const stk_device_caps *caps = &p->device->vt->caps;
+    if (flags & STK_COMPILE_AS_IT_IS) return stk_rewrite_graph(g, NULL, NULL, &p->g, err);
+    STK_TRY(run_passes(g, o->no_fuse, caps->owners > 0, &p->g, err));
+    if (caps->complete) return STK_OK;
+    stk_graph *placed = NULL;
+    STK_TRY(stk_pass_place(p->g, p->device, &p->islands, &placed, err));
+    stk_graph_release(p->g);
+    p->g = placed;
+    dump_after(p->g, "place");
+    return stk_graph_verify(p->g, "place", err);
+}
+
 static stk_status plan_program(stk_program *p, const stk_program_options *o, stk_error *err)
 {
     stk_plan *plan = &p->plan;
@@ -114,8 +129,8 @@ static void count_stats(stk_program *p)
     }
 }
 
-stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options,
-                               bool outside_results, stk_program **out, stk_error *err)
+stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options, int flags,
+                               stk_program **out, stk_error *err)
 {
     stk_program_options defaults = stk_program_options_defaults();
     const stk_program_options *o = options ? options : &defaults;
@@ -127,10 +142,9 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     uint64_t trace = stk_trace_start();
     stk_program *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
-    p->plan.outside_results = outside_results;
+    p->plan.outside_results = flags & STK_COMPILE_OUTSIDE;
     stk_status status = choose_device(p, o, err);
-    if (status == STK_OK)
-        status = run_passes(g, o->no_fuse, p->device->vt->caps.owners > 0, &p->g, err);
+    if (status == STK_OK) status = prepare_graph(p, g, o, flags, err);
     if (status == STK_OK) status = plan_program(p, o, err);
     stk_program_number(p);
     if (status == STK_OK) status = stk_program_emit(p, o, err);
@@ -149,5 +163,5 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
 stk_status stk_program_new(const stk_graph *g, const stk_program_options *options,
                            stk_program **out, stk_error *err)
 {
-    return stk_program_compile(g, options, false, out, err);
+    return stk_program_compile(g, options, 0, out, err);
 }

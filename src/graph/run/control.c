@@ -1,6 +1,7 @@
 /* Control flow at run time. Nothing is allocated here: addresses are patched, bodies run, carried values are copied only
  * when a body passes one through unchanged. */
 #include "graph/run/control.h"
+#include "graph/run/island.h"
 
 #include <string.h>
 
@@ -9,8 +10,10 @@
 static stk_status compile_bodies(stk_control *c, const stk_node *n,
                                  const stk_program_options *options, stk_error *err)
 {
+    if (n->op == STK_OP_ISLAND)
+        return stk_crossing_new(options->device, n->subs[0], options, &c->crossing, err);
     for (int32_t s = 0; s < n->nsubs; s++)
-        STK_TRY(stk_program_compile(n->subs[s], options, true, &c->body[s], err));
+        STK_TRY(stk_program_compile(n->subs[s], options, STK_COMPILE_OUTSIDE, &c->body[s], err));
     return STK_OK;
 }
 
@@ -77,6 +80,7 @@ stk_status stk_control_new(const stk_program *p, const stk_node *n,
 void stk_control_release(stk_device *device, stk_control *c)
 {
     if (!c) return;
+    stk_crossing_release(c->crossing);
     stk_program_release(c->body[0]);
     stk_program_release(c->body[1]);
     if (c->memory) device->vt->memory.free(c->memory);
@@ -198,6 +202,7 @@ stk_status stk_control_run(const stk_program *p, const stk_control *c, const stk
     for (int32_t i = 0; i < c->nin + c->nout; i++) c->arg[i] = stk_program_address(p, &links[i]);
     switch (c->op) {
     case STK_OP_COND: return run_cond(p->device, c, c->arg, err);
+    case STK_OP_ISLAND: return stk_crossing_run(c->crossing, c->arg, err);
     case STK_OP_WHILE: return run_while(p->device, c, c->arg, err);
     default: return run_scan(p->device, c, c->arg, err);
     }

@@ -8,15 +8,16 @@
 #include "graph/run/program.h"
 
 typedef struct stk_control {
-    int32_t op; /* STK_OP_COND, WHILE, SCAN */
+    int32_t op; /* STK_OP_COND, WHILE, SCAN, ISLAND */
     int32_t nin, nout;
     stk_program *body[2];
     int64_t *in_bytes, *out_bytes; /* of one slice for scanned values */
     int64_t ncarry, nxs, trips;
     bool reverse, saved;
-    stk_address *arg;      /* of this run: the node's inputs, then outputs */
-    stk_address *carry[2]; /* two sets of buffers for carried values */
-    stk_block *memory;     /* the condition's result, then the carried values */
+    stk_address *arg;              /* of this run: the node's inputs, then outputs */
+    stk_address *carry[2];         /* two sets of buffers for carried values */
+    stk_block *memory;             /* the condition's result, then the carried values */
+    struct stk_crossing *crossing; /* STK_OP_ISLAND */
 } stk_control;
 
 stk_status stk_control_new(const stk_program *p, const stk_node *n,

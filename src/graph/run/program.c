@@ -20,6 +20,7 @@ void stk_program_release(stk_program *p)
     stk_feeds_release(p);
     if (p->plan.memory) vt->memory.free(p->plan.memory);
     if (p->constants) vt->memory.free(p->constants);
+    stk_free(p->islands.rows);
     stk_free(p->plan.tasks);
     stk_arena_release(&p->plan.arena);
     stk_store_release(p->store);
@@ -33,6 +34,22 @@ int64_t stk_program_step(const stk_program *p) { return p ? p->step : 0; }
 void stk_program_set_step(stk_program *p, int64_t step)
 {
     if (p) p->step = step;
+}
+
+stk_device *stk_program_device(const stk_program *p) { return p ? p->device : NULL; }
+
+int32_t stk_program_islands(const stk_program *p, int32_t room, stk_island *out)
+{
+    int32_t n = 0;
+    if (!p || (room > 0 && !out)) return 0;
+    for (; n < p->islands.count; n++)
+        if (n < room) out[n] = p->islands.rows[n];
+    for (int64_t k = 0; p->control && k < p->plan.ntasks; k++)
+        for (int b = 0; p->control[k] && b < 2; b++) {
+            int32_t left = room > n ? room - n : 0;
+            n += stk_program_islands(p->control[k]->body[b], left, left ? out + n : NULL);
+        }
+    return n;
 }
 
 void stk_program_describe(const stk_program *p, stk_program_stats *out)
@@ -55,7 +72,8 @@ static stk_status run_once(stk_program *p, stk_error *err)
         bool end = k == p->plan.ntasks;
         if (!end && !p->control[k]) continue;
         run.count = k - run.first;
-        if (run.count > 0) STK_TRY(queue->run(p->sequence, &run, err));
+        if (run.count > 0 || k == 0) /* control flow at the start: the uniforms go first */
+            STK_TRY(queue->run(p->sequence, &run, err));
         if (!end) STK_TRY(stk_control_run(p, p->control[k], p->plan.tasks[k].link, err));
         run.first = k + 1;
     }

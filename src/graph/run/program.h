@@ -2,6 +2,7 @@
 #ifndef STK_GRAPH_PROGRAM_H
 #define STK_GRAPH_PROGRAM_H
 
+#include "graph/ir/rewrite.h"
 #include "graph/plan/plan.h"
 #include "graph/run/store.h"
 
@@ -63,13 +64,18 @@ struct stk_program {
     int32_t nfeeds;
     stk_fetch *fetches;
     int32_t nfetches;
+    stk_islands islands; /* what runs on the CPU instead */
     stk_program_stats stats;
 };
 
-/* As stk_program_new; with outside_results, results that are computed (not aliases) are written to memory that the caller
- * binds before each run. */
-stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options,
-                               bool outside_results, stk_program **out, stk_error *err);
+/* As stk_program_new. */
+enum {
+    STK_COMPILE_OUTSIDE =
+        1, /* results that are computed (not aliases) go to memory that the caller binds before each run */
+    STK_COMPILE_AS_IT_IS = 2, /* all passes were run */
+};
+stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options, int flags,
+                               stk_program **out, stk_error *err);
 
 /* The address that a link stands for in the next run. */
 static inline stk_address stk_program_address(const stk_program *p, const stk_link *link)
