@@ -321,6 +321,8 @@ typedef struct stk_program_options {
         deterministic; /* kernels by table instead of by timing: same bits on every machine of one ISA */
     bool no_fuse;      /* every node its own launch: for tests and for reading profiles */
     bool ref;          /* reference kernels only */
+    /* "gemm:xsmm,conv:onednn": these implementations or none; NULL: as the environment's STOKER_KERNEL says */
+    const char *kernels;
 } stk_program_options;
 STK_API stk_program_options stk_program_options_defaults(void);
 

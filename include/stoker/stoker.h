@@ -51,6 +51,7 @@
 #include "recurrent.h"
 #include "eager.h"
 #include "map_program.h"
+#include "selftest.h"
 #include "layers.h"
 #include "optim.h"
 #include "metrics.h"

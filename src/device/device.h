@@ -119,6 +119,7 @@ typedef struct stk_queue_vt {
 typedef struct stk_arrange_options {
     int32_t threads; /* at most this many; 0: all of the device */
     bool deterministic, ref, no_group;
+    const char *kernels; /* "gemm:xsmm": forced ones; NULL: as STOKER_KERNEL says */
 } stk_arrange_options;
 
 /* What a task became, for reports. */
@@ -132,6 +133,8 @@ typedef struct stk_task_report {
 typedef struct stk_kernels_vt {
     /* Is there an implementation for this problem? If not, why: a text of at most `size` bytes. */
     bool (*supports)(stk_device *d, stk_kernel kernel, const void *params, char *why, size_t size);
+    /* (optional) Name of implementation i of a kernel, whatever the problem; NULL behind the last. */
+    const char *(*name)(stk_device *d, stk_kernel kernel, int32_t i);
     /* The device's own order of the plan's tasks: their times, their scratch. */
     stk_status (*arrange)(stk_device *d, stk_plan *p, const stk_arrange_options *o, stk_error *err);
     /* (optional) Lifetimes are known: how much room each value takes in the arena. */

@@ -258,6 +258,13 @@ bool stk_cpu_supports(const stk_cpu *cpu, stk_kernel kernel, const void *params)
     return false;
 }
 
+static const char *cpu_name(stk_device *d, stk_kernel kernel, int32_t i)
+{
+    int32_t n = 0;
+    const stk_impl *const *list = stk_cpu_impls((const stk_cpu *)d, kernel, &n);
+    return i < n ? list[i]->name : NULL;
+}
+
 static bool cpu_supports(stk_device *d, stk_kernel kernel, const void *params, char *why,
                          size_t size)
 {
@@ -304,6 +311,7 @@ static const stk_device_vt cpu_vt = {
               .await = cpu_event,
               .join = cpu_event},
     .kernels = {.supports = cpu_supports,
+                .name = cpu_name,
                 .arrange = stk_cpu_arrange,
                 .rooms = stk_cpu_rooms,
                 .load = cpu_load,

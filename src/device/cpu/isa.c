@@ -1,4 +1,6 @@
 /* Which instruction set the vector kernels run with: decided once, at the first question. */
+#include "device/cpu/isa.h"
+
 #include "device/cpu/vec/vec.h"
 
 #include <stdatomic.h>
@@ -60,3 +62,29 @@ const stk_vec *stk_vec_get(void)
 }
 
 void stk_vec_use(const stk_vec *vec) { atomic_store(&chosen, vec); }
+
+/* ---- the list ------------------------------------------------------------------------------------ */
+
+#if defined(STK_BUILT_AVX2)
+enum { BUILT_AVX2 = 1 };
+#else
+enum { BUILT_AVX2 = 0 };
+#endif
+#if defined(STK_BUILT_AVX512)
+enum { BUILT_AVX512 = 1 };
+#else
+enum { BUILT_AVX512 = 0 };
+#endif
+static const struct {
+    const char *name;
+    bool built;
+} sets[] = {{"base", true}, {"avx2", BUILT_AVX2}, {"avx512", BUILT_AVX512}};
+
+int32_t stk_isa_count(void) { return (int32_t)(sizeof sets / sizeof *sets); }
+
+stk_isa stk_isa_at(int32_t i)
+{
+    return (stk_isa){sets[i].name, sets[i].built, stk_vec_find(sets[i].name) != NULL};
+}
+
+void stk_isa_use(const char *name) { stk_vec_use(name ? stk_vec_find(name) : NULL); }

@@ -87,7 +87,8 @@ static stk_status plan_program(stk_program *p, const stk_program_options *o, stk
     stk_arrange_options how = {.threads = o->threads,
                                .deterministic = o->deterministic,
                                .ref = o->ref,
-                               .no_group = o->no_fuse};
+                               .no_group = o->no_fuse,
+                               .kernels = o->kernels};
     STK_TRY(stk_plan_tasks(plan, err));
     STK_TRY(stk_plan_homes(plan, err));
     for (int64_t k = 0; k < plan->ntasks; k++)

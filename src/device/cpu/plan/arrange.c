@@ -11,7 +11,8 @@ stk_status stk_cpu_arrange(stk_device *d, stk_plan *p, const stk_arrange_options
                       .fork_join_ns = report.fork_join_ns,
                       .deterministic = o->deterministic,
                       .ref = o->ref,
-                      .no_group = o->no_group};
+                      .no_group = o->no_group,
+                      .kernels = o->kernels};
     e.threads = o->threads > 0 && o->threads < report.threads ? o->threads : report.threads;
     uint64_t trace = stk_trace_start();
     stk_status status = stk_elect(p, &e, report.detail, err);

@@ -26,6 +26,7 @@ typedef struct stk_election {
     int32_t threads; /* most to use */
     double fork_join_ns;
     bool deterministic, ref, no_group;
+    const char *kernels; /* forced ones; NULL: as STOKER_KERNEL says */
     double spent_ms; /* on timing candidates */
 } stk_election;
 

@@ -9,9 +9,10 @@
 #include <string.h>
 
 /* STOKER_KERNEL=gemm:ref,conv:onednn: true and *name when this kernel id is forced. */
-static bool forced_name(stk_kernel kernel, char *name, size_t size)
+static bool forced_name(const stk_election *e, stk_kernel kernel, char *name, size_t size)
 {
-    const char *text = getenv("STOKER_KERNEL"), *id = stk_kernel_name(kernel);
+    const char *text = e->kernels ? e->kernels : getenv("STOKER_KERNEL");
+    const char *id = stk_kernel_name(kernel);
     size_t length = strlen(id);
     while (text && *text) {
         size_t item = strcspn(text, ",");
@@ -198,7 +199,7 @@ static stk_status elect_by_time(stk_plan *p, stk_task *t, stk_election *e, stk_e
         return stk_fail(err, STK_ERR_UNSUPPORTED,
                         "%s: no kernel for '%s' on this device; cast to float32 or float64",
                         t->label, stk_kernel_name((stk_kernel)t->kernel));
-    if (forced_name((stk_kernel)t->kernel, name, sizeof name))
+    if (forced_name(e, (stk_kernel)t->kernel, name, sizeof name))
         return choose_forced(t, list, n, name, chosen, err);
     *chosen = list[0];
     if (e->ref || n == 1 || (n == 2 && list[1]->rank >= 100)) return STK_OK;
@@ -216,7 +217,7 @@ static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elec
     char name[64];
     uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, e->threads);
     const char *known = stk_elect_cache_find(cache, key);
-    bool forced = forced_name((stk_kernel)t->kernel, name, sizeof name);
+    bool forced = forced_name(e, (stk_kernel)t->kernel, name, sizeof name);
     if (!e->ref && !forced && (known || e->deterministic)) chosen = choose_at_once(t, e, known);
     if (!chosen) STK_TRY(elect_by_time(p, t, e, cache, key, &chosen, err));
     settle(t, e, chosen);

@@ -1,0 +1,19 @@
+/* isa.h - the instruction sets that the kernels of the CPU are built for. */
+#ifndef STK_DEVICE_CPU_ISA_H
+#define STK_DEVICE_CPU_ISA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct stk_isa {
+    const char *name; /* "base", "avx2", "avx512": narrow ones first */
+    bool built;       /* the library has it */
+    bool here;        /* and this processor runs it */
+} stk_isa;
+
+int32_t stk_isa_count(void);
+stk_isa stk_isa_at(int32_t i);
+/* What the whole process computes with from now on; NULL: the widest, or what STOKER_ISA asks for. */
+void stk_isa_use(const char *name);
+
+#endif
