@@ -21,7 +21,12 @@
  * Spinning is right while the processors are ours alone. When other programs want them, a spinning
  * thread uses its time slice up and then misses the call for milliseconds, while a sleeping one is
  * run at once. So each side watches the clock as it spins: a gap means that it was put aside, and
- * it spins far less from then on, coming back slowly. */
+ * it spins far less from then on, coming back slowly.
+ *
+ * A worker that was put aside in the middle of a part holds everybody up until it is back, and one that is
+ * woken again and again for parts that the caller then does itself costs more than it gives. Both mean that the
+ * processors are taken, and the pool does without its workers for a while: eight times as long as the wait was, or
+ * longer and longer while waking them is in vain. So what is lost to other programs stays a small share of the time. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -48,6 +53,10 @@ enum {
     SPIN_LOOK = 256,   /* pauses between looks at the clock */
     SPIN_UNTIMED = 64, /* waits of the caller shorter than this are not worth a clock */
     GAP_NS = 150000,   /* a look this late means that the thread was put aside */
+    VAIN = 4,          /* regions in a row without any help from the workers, then they rest */
+    REST_WAIT = 8,     /* rest after a long wait, in units of that wait */
+    REST_LEAST_NS = 500000,
+    REST_MOST_NS = 50000000,
     MAX_THREADS = 1024
 };
 
@@ -88,6 +97,9 @@ struct stk_pool {
     int32_t most_spins;
     int32_t home;         /* atomic: processor of the caller when it last made or woke a thread */
     int32_t spins;        /* the caller's patience; written under `busy` */
+    int32_t in_vain;      /* regions in a row in which no worker began anything; under `busy` */
+    int64_t rest_ns;      /* the next rest, when that goes on */
+    int64_t rest_until;   /* 0: the workers take part */
     uint32_t forks;       /* value of `forks` when the threads were made */
     cpu_set_t processors; /* that the maker of the pool may use */
     worker *workers;      /* workers[0] is thread 1 */
@@ -144,9 +156,10 @@ static bool spin_on(const uint32_t *word, uint32_t value, bool until_equal, int3
         if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) == until_equal) return true;
         pause_cpu();
         if (left % SPIN_LOOK) continue;
+        if (!looked) looked = stk_now_ns();
         sched_yield(); /* the one we wait for may be queued behind us on this very processor */
         int64_t now = stk_now_ns();
-        if (looked && now - looked > GAP_NS) {
+        if (now - looked > GAP_NS) {
             *spins = SPIN_SHORT;
             break;
         }
@@ -270,8 +283,13 @@ static bool replied(const worker *w)
     return __atomic_load_n(&w->reply.number, __ATOMIC_ACQUIRE) == w->posted;
 }
 
-/* Beyond the first microsecond: takes the time, repairs a missed wake-up, at last sleeps. */
-static void wait_long(stk_pool *pool, worker *w)
+static int64_t bounded_rest(int64_t ns)
+{
+    return ns < REST_LEAST_NS ? REST_LEAST_NS : ns > REST_MOST_NS ? REST_MOST_NS : ns;
+}
+
+/* Beyond the first microsecond: takes the time, repairs a missed wake-up, at last sleeps. How long it was. */
+static int64_t wait_long(stk_pool *pool, worker *w)
 {
     int64_t start = stk_now_ns();
     /* The number once more, now with the strong order that post() saves: either the worker sees it
@@ -288,8 +306,10 @@ static void wait_long(stk_pool *pool, worker *w)
         }
         __atomic_store_n(&w->mail.caller_sleeps, 0, __ATOMIC_RELAXED);
     }
+    int64_t waited = stk_now_ns() - start;
     BUMP(pool->stats.caller_waits, 1);
-    BUMP(pool->stats.wait_ns, stk_now_ns() - start);
+    BUMP(pool->stats.wait_ns, waited);
+    return waited;
 }
 
 /* By now the worker has had as long to begin as the caller's own share took. Is all of it done now? */
@@ -300,13 +320,42 @@ static bool help(stk_pool *pool, worker *w)
     return count == w->mail.share.last - w->mail.share.first;
 }
 
-static void wait_for_reply(stk_pool *pool, worker *w)
+/* Was the worker of any use? *waited: the longest wait for one of them. */
+static bool wait_for_reply(stk_pool *pool, worker *w, int64_t *waited)
 {
     for (int spin = 0; spin < SPIN_UNTIMED; spin++) {
-        if (replied(w)) return;
+        if (replied(w)) return true;
         pause_cpu();
     }
-    if (!help(pool, w)) wait_long(pool, w);
+    if (help(pool, w)) return false;
+    int64_t ns = wait_long(pool, w);
+    if (ns > *waited) *waited = ns;
+    return true;
+}
+
+/* What a region tells about the processors: ours, or taken by others? A wait as long as the caller's own work is no
+ * sign of that: the parts may be unequal. */
+static void judge(stk_pool *pool, bool helped, int64_t waited, int64_t worked)
+{
+    pool->in_vain = helped ? 0 : pool->in_vain + 1;
+    if (helped && waited <= GAP_NS) pool->rest_ns = REST_LEAST_NS;
+    int64_t rest = 0;
+    if (waited > GAP_NS && waited > worked) {
+        rest = bounded_rest(REST_WAIT * waited);
+    } else if (pool->in_vain >= VAIN) {
+        rest = pool->rest_ns = bounded_rest(2 * pool->rest_ns);
+        pool->in_vain = VAIN - 1; /* one more try, then the next rest */
+    }
+    if (rest) pool->rest_until = stk_now_ns() + rest;
+}
+
+/* True while the workers rest. */
+static bool is_resting(stk_pool *pool)
+{
+    if (!pool->rest_until) return false;
+    if (stk_now_ns() < pool->rest_until) return true;
+    pool->rest_until = 0;
+    return false;
 }
 
 static void run_inline(stk_pool_function function, void *context, int64_t parts, int32_t thread)
@@ -331,8 +380,13 @@ static void run_split(stk_pool *pool, int64_t active, stk_pool_function function
     int32_t outer_thread = inside_thread;
     inside_pool = pool;
     inside_thread = 0;
+    int64_t begin = stk_now_ns(), waited = 0;
+    bool helped = false;
     run_claimed(&pool->claimed, &pool->own, number, &own, 0);
-    for (int64_t t = 1; t < active; t++) wait_for_reply(pool, &pool->workers[t - 1]);
+    int64_t worked = stk_now_ns() - begin;
+    for (int64_t t = 1; t < active; t++)
+        helped |= wait_for_reply(pool, &pool->workers[t - 1], &waited);
+    judge(pool, helped, waited, worked);
     inside_pool = outer_pool;
     inside_thread = outer_thread;
     BUMP(pool->stats.regions, 1);
@@ -355,7 +409,18 @@ void stk_pool_run_on(stk_pool *pool, int32_t threads, stk_pool_function function
         BUMP(pool->stats.inline_runs, 1);
         return;
     }
-    run_split(pool, threads < parts ? threads : parts, function, context, parts);
+    if (is_resting(pool)) {
+        const stk_pool *outer_pool = inside_pool;
+        int32_t outer_thread = inside_thread;
+        inside_pool = pool;
+        inside_thread = 0;
+        run_inline(function, context, parts, 0);
+        inside_pool = outer_pool;
+        inside_thread = outer_thread;
+        BUMP(pool->stats.rested, 1);
+    } else {
+        run_split(pool, threads < parts ? threads : parts, function, context, parts);
+    }
     __atomic_store_n(&pool->busy, 0, __ATOMIC_RELEASE);
 }
 
@@ -371,6 +436,7 @@ stk_pool_stats stk_pool_read_stats(const stk_pool *pool)
     stk_pool_stats stats = {0};
     if (!pool) return stats;
     stats.regions = __atomic_load_n(&pool->stats.regions, __ATOMIC_RELAXED);
+    stats.rested = __atomic_load_n(&pool->stats.rested, __ATOMIC_RELAXED);
     stats.inline_runs = __atomic_load_n(&pool->stats.inline_runs, __ATOMIC_RELAXED);
     stats.wakeups = __atomic_load_n(&pool->stats.wakeups, __ATOMIC_RELAXED);
     stats.helped = __atomic_load_n(&pool->stats.helped, __ATOMIC_RELAXED);
@@ -433,6 +499,7 @@ stk_status stk_pool_new(int32_t threads, stk_pool **out, stk_error *err)
     pool->most_spins = pool->spins = threads > processors ? SPIN_SHORT : SPIN_LONG;
     pool->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
     pool->home = sched_getcpu();
+    pool->rest_ns = REST_LEAST_NS;
     if (sched_getaffinity(0, sizeof pool->processors, &pool->processors) != 0)
         CPU_ZERO(&pool->processors);
     stk_status status = threads > 1 ? start_workers(pool, err) : STK_OK;

@@ -38,6 +38,7 @@ int32_t stk_pool_threads(const stk_pool *pool); /* 1 for NULL */
 typedef struct stk_pool_stats {
     int64_t regions;      /* runs that were split over threads */
     int64_t inline_runs;  /* runs done as a plain loop */
+    int64_t rested;       /* runs done by the caller because the processors were taken by others */
     int64_t wakeups;      /* sleeping workers that had to be woken (about 25 us each) */
     int64_t helped;       /* parts that the caller did because their thread had not begun them */
     int64_t caller_waits; /* regions at whose end the caller waited more than about 1 us */

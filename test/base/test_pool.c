@@ -68,7 +68,7 @@ TEST(many_regions_back_to_back)
     CHECK_EQ_I64(sums[0], 20000);
     CHECK_EQ_I64(sums[16], 40000);
     stk_pool_stats stats = stk_pool_read_stats(pool);
-    CHECK_EQ_I64(stats.regions, 20000);
+    CHECK_EQ_I64(stats.regions + stats.rested, 20000);
     CHECK(stats.wait_ns >= 0);
     stk_pool_release(pool);
 }
@@ -115,12 +115,64 @@ TEST(caller_sleeps_on_a_long_part)
     for (int32_t threads = 2; threads <= 4; threads += 2) {
         stk_pool *pool = make(threads);
         int64_t sums[4 * 16] = {0};
-        for (int i = 0; i < 10; i++) stk_pool_run(pool, sleep_in_second, sums, threads);
-        for (int t = 0; t < threads; t++) CHECK_EQ_I64(sums[t * 16], 10 * (t + 1));
+        for (int i = 0; i < 5; i++) {
+            stk_pool_run(pool, sleep_in_second, sums, threads);
+            pause_ms(70); /* such waits give the workers a rest, of 50 ms at most */
+        }
+        for (int t = 0; t < threads; t++) CHECK_EQ_I64(sums[t * 16], 5 * (t + 1));
         CHECK(stk_pool_read_stats(pool).caller_waits > 0);
         CHECK(stk_pool_read_stats(pool).wait_ns > 0);
         stk_pool_release(pool);
     }
+}
+
+/* A worker that is put aside in the middle of its part: the caller waits, and then does without it for a while. */
+static void stall(void *context, int64_t part, int32_t thread)
+{
+    if (thread == 1) pause_ms(4);
+    ((int64_t *)context)[part * 16] += part + 1;
+}
+
+TEST(workers_rest_when_the_processors_are_taken)
+{
+    stk_pool *pool = make(2);
+    int64_t sums[2 * 16] = {0}, runs = 0;
+    while (runs < 3000 && stk_pool_read_stats(pool).rested == 0) {
+        stk_pool_run(pool, stall, sums, 2);
+        runs++;
+    }
+    CHECK(stk_pool_read_stats(pool).rested > 0);
+    pause_ms(70); /* longer than any rest: they are asked again */
+    int64_t before = stk_pool_read_stats(pool).regions;
+    stk_pool_run(pool, stall, sums, 2);
+    runs++;
+    CHECK(stk_pool_read_stats(pool).regions > before);
+    for (int t = 0; t < 2; t++) CHECK_EQ_I64(sums[t * 16], runs * (t + 1));
+    stk_pool_release(pool);
+}
+
+static void *burn(void *stop)
+{
+    while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED)) continue;
+    return NULL;
+}
+
+/* Far more threads than processors, and others that want them: slow, but every part runs once. */
+TEST(many_threads_on_busy_processors)
+{
+    enum { PARTS = 100, RUNS = INSTRUMENTED ? 20 : 200 };
+    int stop = 0;
+    pthread_t busy[4];
+    for (int i = 0; i < 4; i++) REQUIRE(CHECK(!pthread_create(&busy[i], NULL, burn, &stop)));
+    for (int32_t threads = 4; threads <= 64; threads *= 4) {
+        stk_pool *pool = make(threads);
+        int64_t sums[PARTS * 16] = {0};
+        for (int i = 0; i < RUNS; i++) stk_pool_run(pool, add_part, sums, PARTS);
+        for (int i = 0; i < PARTS; i++) CHECK_EQ_I64(sums[i * 16], RUNS * (i + 1));
+        stk_pool_release(pool);
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 4; i++) pthread_join(busy[i], NULL);
 }
 
 typedef struct nest {
