@@ -358,6 +358,13 @@ static PyGetSetDef getters[] = {{"rank", get_rank, NULL, NULL, NULL},
                                 {"ndims", get_rank, NULL, NULL, NULL},
                                 {"dims", get_dims, NULL, NULL, NULL},
                                 {NULL, NULL, NULL, NULL, NULL}};
+static PyObject *shape_iter(PyObject *o)
+{
+    PyObject *list = as_list(o, NULL), *it = list ? PyObject_GetIter(list) : NULL;
+    Py_XDECREF(list);
+    return it;
+}
+
 static PyMethodDef methods[] = {
     {"as_list", as_list, METH_NOARGS, NULL},
     {"num_elements", num_elements, METH_NOARGS, NULL},
@@ -380,6 +387,7 @@ int py_init_shape(PyObject *module)
                                   {Py_tp_str, shape_str},
                                   {Py_tp_hash, shape_hash},
                                   {Py_tp_richcompare, shape_compare},
+                                  {Py_tp_iter, shape_iter},
                                   {Py_sq_length, shape_len},
                                   {Py_sq_item, shape_item},
                                   {Py_mp_subscript, shape_subscript},
