@@ -47,8 +47,8 @@ const cli_command cli_devices = {
     .name = "devices",
     .arguments = "",
     .summary = "what there is to run on; --device of other commands takes the names",
-    .text = "One line per device. The memory is what a program may use. \"in place\": the device works on "
-            "the data where it is; \"copied\": batches go up to it and results come down.",
+    .text = "One line per device. The memory is what a program may use. \"in place\": the device\n"
+            "works on the data where it is; \"copied\": batches go up to it and results come down.",
     .examples = "stoker devices --json\nstoker train model.json data.npz --device cpu:0\n",
     .run = run,
 };

@@ -121,15 +121,13 @@ const cli_command cli_selftest = {
     .name = "selftest",
     .arguments = "[KERNEL]",
     .summary = "does this machine compute right: every kernel against the reference",
-    .text = "Every kernel of every instruction set that the processor has, and of the libraries "
-            "that were found, against "
-            "the reference kernels, on shapes at the edges of vectors and blocks. One row per "
-            "kernel, implementation and "
-            "instruction set: cases, wrong ones, the largest difference |got - want| / (1 + "
-            "|want|), and where it was. Sets that "
-            "this machine cannot run are named as not run. With KERNEL, those kernels whose names "
-            "contain it. The exit "
-            "code is 0 when nothing was wrong.",
+    .text =
+        "Every kernel of every instruction set that the processor has, and of the libraries that\n"
+        "were found, against the reference kernels, on shapes at the edges of vectors and blocks.\n"
+        "One row per kernel, implementation and instruction set: cases, wrong ones, the largest\n"
+        "difference |got - want| / (1 + |want|), and where it was. Sets that this machine cannot\n"
+        "run are named as not run. With KERNEL, those whose names contain it. The exit code\n"
+        "is 0 when nothing was wrong.",
     .examples = "stoker selftest\nstoker selftest reduce\n"
                 "# what to attach to a report about wrong results\nstoker selftest --json > "
                 "selftest.json\n",

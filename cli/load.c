@@ -84,14 +84,15 @@ bool cli_has_weights(const cli_args *args)
 stk_status cli_load_model(const char *path, stk_model **out, stk_keras **file, stk_error *err)
 {
     if (file) *file = NULL;
-    if (stk_keras_is_file(path)) return load_keras(path, out, file, err);
-    stk_status status = stk_model_load_json(path, out, err);
+    stk_status status = stk_keras_is_file(path) ? load_keras(path, out, file, err)
+                                                : stk_model_load_json(path, out, err);
+    if (status != STK_ERR_FORMAT || ends(path, ".json") || ends(path, ".keras") ||
+        ends(path, ".h5"))
+        return status;
     size_t used = strlen(err->message);
-    if (status == STK_ERR_FORMAT && !ends(path, ".json"))
-        snprintf(err->message + used, sizeof err->message - used,
-                 "; a model is JSON, .keras or .h5, as `stoker init` or Keras writes it, and "
-                 "stands before "
-                 "the data");
+    snprintf(err->message + used, sizeof err->message - used,
+             "; a model is JSON, .keras or .h5, as `stoker init` or Keras writes it, and stands "
+             "before the data");
     return status;
 }
 

@@ -83,7 +83,7 @@ class Usage(Command):
         self.fails(2, "stoker: unknown command 'trian'; did you mean 'train'?\nsee: stoker help\n", "trian")
         self.fails(2, "stoker: unknown command 'fly'\nsee: stoker help\n", "fly")
         see = "\nsee: stoker help train\n"
-        self.fails(2, "stoker train: missing argument: MODEL.json DATA..." + see, "train", "m.json")
+        self.fails(2, "stoker train: missing argument: MODEL DATA..." + see, "train", "m.json")
         for words, message in (
                 (["--epoch", "3"], "unknown option --epoch; did you mean --epochs?"),
                 (["-e", "3"], "unknown option -e; options start with two dashes"),
@@ -491,8 +491,8 @@ class Mistakes(Command):
         self.fails_like(1, "^stoker train: model 's' is not built: .* begin it with an Input layer, ", "train", "e.json", "d.npz")
 
     def test_swapped_arguments(self):
-        self.fails_like(4, r"^stoker train: d\.npz: json: line 1, .*; a model is JSON, as `stoker init` or Keras writes it, "
-                        r"and stands before the data\n$", "train", "d.npz", "m.json")
+        self.fails_like(4, r"^stoker train: d\.npz: has no config\.json inside.*; a model is JSON, \.keras or \.h5, as `stoker init` or Keras "
+                        r"writes it, and stands before the data\n$", "train", "d.npz", "m.json")
         self.fails_like(4, r"^stoker train: m\.json: expected \{\"ops\": \[\.\.\.\]\} .*\n$", "train", "m.json", "m.json")
         self.fails_like(4, r"write one with `stoker profile --report FILE`\n$", "compare", "m.json", "m.json")
         os.mkdir(self.path("folder.json"))
