@@ -196,7 +196,7 @@ STK_API stk_val stk_g_scan(stk_graph *g, const stk_graph *body, int32_t ncarry,
 
 /* ---- functions of the caller ---------------------------------------------------------------------------------------
  * `run` is called once per run of the program, on the CPU, on the thread that runs it. Its arrays are dense; it fills every
- * element of `out` and keeps no pointer. It cannot fail: what it cannot compute it makes NaN. Two equal calls may be made
+ * element of `out` and keeps no pointer. What it cannot compute it makes NaN, or it ends the run with stk_host_fail. Two equal calls may be made
  * one, and one whose result nobody uses is left out. In profiles its time stands under "host:<name>". name is copied; context
  * must live as long as the programs. */
 typedef void stk_host_run(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
@@ -213,6 +213,9 @@ typedef struct stk_host_result {
     int32_t rank;
     int64_t shape[STK_MAX_RANK];
 } stk_host_result;
+/* Called inside of a host function: the run that it is part of goes to its end and then fails with this; so do the runs
+ * that would follow. */
+STK_API void stk_host_fail(stk_status code, const char *message);
 /* First result; the others are the ids that follow. */
 STK_API stk_val stk_g_host(stk_graph *g, const stk_host *host, int32_t n, const stk_val *x,
                            int32_t nout, const stk_host_result *results);

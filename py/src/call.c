@@ -391,7 +391,8 @@ static int add_argument(op_call *c, const argument *a, PyObject *o, int *common)
     int64_t number;
     stk_dtype dtype;
     int yes;
-    if (!o || (o == Py_None && a->has_default && !strchr("AL", a->kind))) return add_default(c, a);
+    bool none = o == Py_None && (a->has_default || strchr("TU", a->kind));
+    if (!o || (none && !strchr("AL", a->kind))) return add_default(c, a);
     switch (a->kind) {
     case 'T':
         if (add_int(c, 1)) return -1; /* fall through */

@@ -1,5 +1,5 @@
 /* Failures of the library as TensorFlow's exceptions: one table. */
-#include "front.h"
+#include "trace.h"
 
 #include <errno.h>
 
@@ -52,6 +52,7 @@ static void *raise_text(int code, const char *op, const char *text)
 
 void *py_raise(const stk_error *err, const char *op)
 {
+    if (py_raise_waiting()) return NULL;
     return raise_text(code_of(err->code), op, err->message);
 }
 

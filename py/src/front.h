@@ -113,6 +113,7 @@ int py_init_trace(PyObject *module);
 /* ---- tape.c ---------------------------------------------------------------------------------------------------- */
 bool py_tapes_active(void);
 void py_tape_saw_variable(py_variable *v, py_tensor *value);
+int py_tapes_keep(PyObject *o); /* as long as the tapes that record now */
 int py_init_tape(PyObject *module);
 
 /* ---- call.c ------------------------------------------------------------------------------------------------------ */

@@ -117,6 +117,12 @@ static PyMethodDef functions[] = {
     {"from_dlpack", from_dlpack, METH_O, NULL},
     {"stop_gradient", (PyCFunction)(void (*)(void))py_stop_gradient, METH_VARARGS | METH_KEYWORDS,
      NULL},
+    {"taped", py_taped, METH_NOARGS, NULL},
+    {"host_call", py_host_call, METH_VARARGS, NULL},
+    {"note_gradient", py_note_gradient, METH_VARARGS, NULL},
+    {"flow_cond", py_flow_cond, METH_VARARGS, NULL},
+    {"flow_while", py_flow_while, METH_VARARGS, NULL},
+    {"flow_scan", py_flow_scan, METH_VARARGS, NULL},
     {"swap_trace", py_swap_trace, METH_O, NULL},
     {"get_trace", py_get_trace, METH_NOARGS, NULL},
     {"set_eager_step", set_eager_step, METH_O, NULL},
@@ -137,7 +143,8 @@ PyMODINIT_FUNC PyInit__stoker(void)
         Py_DECREF(m);
         return NULL;
     }
-    PyObject *ops = PyObject_GetAttrString(m, "ops"), *stop = PyObject_GetAttrString(m, "stop_gradient");
+    PyObject *ops = PyObject_GetAttrString(m, "ops"),
+             *stop = PyObject_GetAttrString(m, "stop_gradient");
     if (ops && stop) PyDict_SetItemString(ops, "stop_gradient", stop);
     Py_XDECREF(ops);
     Py_XDECREF(stop);

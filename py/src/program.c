@@ -100,6 +100,60 @@ fail:
     return NULL;
 }
 
+/* part(trace, at_hand, outputs) -> (program, which): what the outputs need, given the values at hand; which[i] is the place in
+ * at_hand of the program's i-th input. Effects of the trace stay behind. */
+static PyObject *program_part(PyObject *class, PyObject *args)
+{
+    PyObject *trace, *hand, *outputs, *which = NULL, *pair = NULL;
+    stk_error err;
+    stk_graph *g = NULL;
+    int32_t n = 0;
+    if (!PyArg_ParseTuple(args, "O!O!O!", py_trace_type, &trace, &PyList_Type, &hand, &PyList_Type,
+                          &outputs))
+        return NULL;
+    py_trace *t = (py_trace *)trace;
+    Py_ssize_t nhand = PyList_GET_SIZE(hand), nout = PyList_GET_SIZE(outputs),
+               room = nhand + t->ninputs;
+    stk_val *vals = PyMem_Calloc((size_t)(nhand + nout + room) + 1, sizeof *vals);
+    if (!vals) return PyErr_NoMemory();
+    stk_val *y = vals + nhand, *used = y + nout;
+    py_program *p = (py_program *)((PyTypeObject *)class)->tp_alloc((PyTypeObject *)class, 0);
+    bool fine = p != NULL;
+    for (Py_ssize_t i = 0; fine && i < nhand; i++)
+        fine = (vals[i] = py_trace_value(t, (py_tensor *)PyList_GET_ITEM(hand, i))) != 0;
+    for (Py_ssize_t i = 0; fine && i < nout; i++)
+        fine = (y[i] = py_trace_value(t, (py_tensor *)PyList_GET_ITEM(outputs, i))) != 0;
+    if (!fine) goto done;
+    p->call = program_vectorcall;
+    p->trace = (py_trace *)Py_NewRef(trace);
+    p->busy = PyThread_allocate_lock();
+    stk_status status = stk_graph_part(t->g, (int32_t)nhand, vals, (int32_t)nout, y, (int32_t)room,
+                                       used, &n, &g, &err);
+    if (status == STK_OK) status = compile_trace(p, g, &err);
+    stk_graph_release(g);
+    if (status != STK_OK) {
+        py_raise(&err, NULL);
+        goto done;
+    }
+    p->nin = stk_program_inputs(p->p);
+    p->nout = stk_program_outputs(p->p);
+    p->is_long = true;
+    which = PyList_New(0);
+    for (int32_t k = 0; which && k < n; k++) {
+        Py_ssize_t at = 0;
+        while (at < nhand && vals[at] != used[k]) at++;
+        PyObject *number = PyLong_FromSsize_t(at);
+        if (!number || PyList_Append(which, number)) Py_CLEAR(which);
+        Py_XDECREF(number);
+    }
+    pair = which ? PyTuple_Pack(2, (PyObject *)p, which) : NULL;
+done:
+    PyMem_Free(vals);
+    Py_XDECREF(which);
+    Py_XDECREF((PyObject *)p);
+    return pair;
+}
+
 static void program_dealloc(PyObject *self)
 {
     py_program *p = (py_program *)self;
@@ -228,6 +282,7 @@ static PyObject *set_step(PyObject *self, PyObject *step)
 int py_init_program(PyObject *module)
 {
     static PyMethodDef methods[] = {{"stats", program_stats, METH_NOARGS, NULL},
+                                    {"part", program_part, METH_VARARGS | METH_CLASS, NULL},
                                     {"dump", program_dump, METH_NOARGS, NULL},
                                     {"set_step", set_step, METH_O, NULL},
                                     {NULL, NULL, 0, NULL}};

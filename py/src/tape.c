@@ -18,12 +18,31 @@ typedef struct py_tape {
     int32_t nspans, cap_spans;
     seen *seen;
     Py_ssize_t nseen, cap_seen;
+    PyObject *kept; /* list */
 } py_tape;
 
 static PyTypeObject *tape_type;
 static __thread py_tape *innermost;
 
 bool py_tapes_active(void) { return innermost != NULL; }
+
+/* Is there a tape that records eager operations? */
+PyObject *py_taped(PyObject *module, PyObject *u)
+{
+    (void)module, (void)u;
+    bool yes = false;
+    for (py_tape *t = innermost; t && !yes; t = t->outer) yes = t->tape && t->recording;
+    return PyBool_FromLong(yes);
+}
+
+int py_tapes_keep(PyObject *o)
+{
+    for (py_tape *t = innermost; t; t = t->outer) {
+        if (!t->kept) t->kept = PyList_New(0);
+        if (!t->kept || PyList_Append(t->kept, o)) return -1;
+    }
+    return 0;
+}
 
 /* ---- recording ---------------------------------------------------------------------------------------------- */
 
@@ -134,6 +153,7 @@ static void tape_dealloc(PyObject *self)
     }
     PyMem_Free(t->seen);
     PyMem_Free(t->spans);
+    Py_XDECREF(t->kept);
     Py_XDECREF((PyObject *)t->trace);
     type->tp_free(self);
     Py_DECREF(type);
@@ -341,27 +361,27 @@ static stk_val *spans_to_walk(const py_tape *t, int32_t *n)
     return out;
 }
 
-static int recorded_gradients(py_tape *t, request *r)
+/* dx[k] of x[k], new references or NULL, for what arrives at the targets of r. */
+static int ask_graph(py_tape *t, const request *r, Py_ssize_t nx, py_tensor *const *xs,
+                     PyObject **dxs)
 {
-    stk_val *h = PyMem_Calloc((size_t)(2 * r->ny + 2 * r->nx) + 1, sizeof *h);
+    stk_val *h = PyMem_Calloc((size_t)(2 * r->ny + 2 * nx) + 1, sizeof *h);
     if (!h) return PyErr_NoMemory(), -1;
-    stk_val *y = h, *dy = y + r->ny, *x = dy + r->ny, *dx = x + r->nx;
-    Py_ssize_t n = 0, *place = PyMem_Calloc((size_t)r->nx + 1, sizeof *place);
+    stk_val *y = h, *dy = y + r->ny, *x = dy + r->ny, *dx = x + nx;
+    Py_ssize_t n = 0, *place = PyMem_Calloc((size_t)nx + 1, sizeof *place);
     bool fine = place != NULL;
     for (Py_ssize_t i = 0; fine && i < r->ny; i++) {
         fine = (y[i] = py_trace_value(t->trace, r->y[i])) != 0;
         if (fine && r->dy[i]) fine = (dy[i] = py_trace_value(t->trace, r->dy[i])) != 0;
     }
-    for (Py_ssize_t i = 0; fine && i < r->nx; i++) {
-        bool known =
-            r->x[i]->trace == t->trace || (r->x[i]->t && py_trace_forces(t->trace, r->x[i]));
+    for (Py_ssize_t i = 0; fine && i < nx; i++) {
+        bool known = xs[i]->trace == t->trace || (xs[i]->t && py_trace_forces(t->trace, xs[i]));
         if (!known) continue;
         place[n] = i;
-        fine = (x[n++] = py_trace_value(t->trace, r->x[i])) != 0;
+        fine = (x[n++] = py_trace_value(t->trace, xs[i])) != 0;
     }
     if (fine && n && r->ny) {
-        stk_gradient_request q = {
-            .ny = (int32_t)r->ny, .y = y, .dy = dy, .nx = (int32_t)n, .x = x};
+        stk_gradient_request q = {.ny = (int32_t)r->ny, .y = y, .dy = dy, .nx = (int32_t)n, .x = x};
         stk_val *spans = spans_to_walk(t, &q.nspans);
         q.spans = spans;
         if (spans) stk_g_gradients_of(t->trace->g, &q, dx);
@@ -369,10 +389,80 @@ static int recorded_gradients(py_tape *t, request *r)
         fine = !py_trace_check(t->trace, "gradient");
     }
     for (Py_ssize_t i = 0; fine && i < n; i++)
-        if (dx[i]) fine = (r->dx[place[i]] = py_tensor_symbolic(t->trace, dx[i])) != NULL;
+        if (dx[i]) fine = (dxs[place[i]] = py_tensor_symbolic(t->trace, dx[i])) != NULL;
     PyMem_Free(place);
     PyMem_Free(h);
     return fine ? 0 : -1;
+}
+
+/* What a function says about the gradients of its inputs arrives at them from now on. */
+static int add_targets(request *r, PyObject *inputs, PyObject *gradients)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(gradients), m = PyList_GET_SIZE(inputs);
+    py_tensor **y = PyMem_Realloc(r->y, (size_t)(r->ny + m + 1) * sizeof *y);
+    if (y) r->y = y;
+    py_tensor **dy = y ? PyMem_Realloc(r->dy, (size_t)(r->ny + m + 1) * sizeof *dy) : NULL;
+    if (!dy) return PyErr_NoMemory(), -1;
+    r->dy = dy;
+    for (Py_ssize_t i = 0; i < n && i < m; i++) {
+        PyObject *d = PyTuple_GET_ITEM(gradients, i);
+        py_tensor *x = (py_tensor *)PyList_GET_ITEM(inputs, i);
+        if (d == Py_None || x->t) continue;
+        if (!py_is_tensor(d)) {
+            PyErr_Format(PyExc_TypeError, "custom_gradient: gradient %zd is no tensor", i);
+            return -1;
+        }
+        r->y[r->ny] = x;
+        r->dy[r->ny++] = (py_tensor *)d;
+    }
+    return 0;
+}
+
+/* One function with a gradient of its own: what arrives at its outputs goes through it. */
+static int pass_custom(py_tape *t, request *r, PyObject *entry, PyObject *alive)
+{
+    PyObject *outputs = PyTuple_GET_ITEM(entry, 0), *inputs = PyTuple_GET_ITEM(entry, 1);
+    Py_ssize_t n = PyList_GET_SIZE(outputs);
+    py_tensor **x = PyMem_Calloc((size_t)n + 1, sizeof *x);
+    PyObject **dx = PyMem_Calloc((size_t)n + 1, sizeof *dx), *args = PyTuple_New(n), *made = NULL;
+    bool any = false;
+    int status = x && dx && args ? 0 : -1;
+    for (Py_ssize_t i = 0; status == 0 && i < n; i++)
+        x[i] = (py_tensor *)PyList_GET_ITEM(outputs, i);
+    if (status == 0) status = ask_graph(t, r, n, x, dx);
+    for (Py_ssize_t i = 0; status == 0 && i < n; i++) {
+        any |= dx[i] != NULL;
+        PyObject *one = (PyObject *)x[i];
+        PyObject *d =
+            dx[i] ? Py_NewRef(dx[i]) : py_call_row("subtract", (PyObject *[]){one, one}, 2);
+        if (!d)
+            status = -1;
+        else
+            PyTuple_SET_ITEM(args, i, d);
+    }
+    if (status == 0 && any) {
+        PyObject *list = PyObject_CallObject(PyTuple_GET_ITEM(entry, 2), args);
+        made = list ? PySequence_Tuple(list) : NULL;
+        Py_XDECREF(list);
+        status = made && !PyList_Append(alive, made) ? add_targets(r, inputs, made) : -1;
+    }
+    for (Py_ssize_t i = 0; dx && i < n; i++) Py_XDECREF(dx[i]);
+    Py_XDECREF(made);
+    Py_XDECREF(args);
+    PyMem_Free(x);
+    PyMem_Free(dx);
+    return status;
+}
+
+static int recorded_gradients(py_tape *t, request *r)
+{
+    PyObject *alive = PyList_New(0), *customs = t->trace->customs;
+    int status = alive ? 0 : -1;
+    for (Py_ssize_t k = customs ? PyList_GET_SIZE(customs) - 1 : -1; status == 0 && k >= 0; k--)
+        status = pass_custom(t, r, PyList_GET_ITEM(customs, k), alive);
+    if (status == 0) status = ask_graph(t, r, r->nx, r->x, r->dx);
+    Py_XDECREF(alive);
+    return status;
 }
 
 static PyObject *sum_by_source(request *r, Py_ssize_t m)

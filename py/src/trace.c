@@ -235,6 +235,8 @@ static void trace_dealloc(PyObject *self)
     PyMem_Free(t->captures);
     PyMem_Free(t->variables);
     PyMem_Free(t->stops);
+    Py_XDECREF(t->kept);
+    Py_XDECREF(t->customs);
     Py_XDECREF((PyObject *)t->parent);
     stk_graph_release(t->g);
     type->tp_free(self);
@@ -257,6 +259,42 @@ static PyObject *trace_input(PyObject *self, PyObject *args)
     if (py_trace_check(t, "Placeholder")) return NULL;
     t->ninputs++;
     return py_tensor_symbolic(t, v);
+}
+
+/* capture(tensor): the tensor as a value of this trace. A body's inputs are in the order of these calls. */
+static PyObject *trace_capture(PyObject *self, PyObject *o)
+{
+    if (!py_is_tensor(o)) return PyErr_Format(PyExc_TypeError, "capture: %R is no tensor", o);
+    stk_val v = py_trace_value((py_trace *)self, (py_tensor *)o);
+    return v ? py_tensor_symbolic((py_trace *)self, v) : NULL;
+}
+
+/* custom(outputs, inputs, backward) -> outputs: the gradient of outputs is what backward(*dy) says. */
+static PyObject *trace_custom(PyObject *self, PyObject *args)
+{
+    py_trace *t = (py_trace *)self;
+    PyObject *outputs, *inputs, *backward;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &outputs, &PyList_Type, &inputs, &backward))
+        return NULL;
+    PyObject *barred = PyList_New(0);
+    for (Py_ssize_t i = 0; barred && i < PyList_GET_SIZE(outputs); i++) {
+        PyObject *y = py_trace_stop(t, (py_tensor *)PyList_GET_ITEM(outputs, i));
+        if (!y || PyList_Append(barred, y)) Py_CLEAR(barred);
+        Py_XDECREF(y);
+    }
+    PyObject *entry = barred ? PyTuple_Pack(3, barred, inputs, backward) : NULL;
+    if (entry && !t->customs) t->customs = PyList_New(0);
+    if (!entry || !t->customs || PyList_Append(t->customs, entry)) Py_CLEAR(barred);
+    Py_XDECREF(entry);
+    return barred;
+}
+
+/* leaf(variable): its value when the run starts. */
+static PyObject *trace_leaf(PyObject *self, PyObject *v)
+{
+    if (!py_is_variable(v)) return PyErr_Format(PyExc_TypeError, "leaf: %R is no variable", v);
+    py_traced_variable *e = entry_of((py_trace *)self, (py_variable *)v);
+    return e ? py_tensor_symbolic((py_trace *)self, e->leaf) : NULL;
 }
 
 static PyObject *list_captures(PyObject *self, void *c)
@@ -320,7 +358,7 @@ static PyObject *trace_place(PyObject *self, PyObject *place)
 
 /* ---- values without a way back -------------------------------------------------------------------------------- */
 
-static PyObject *stop_recorded(py_trace *t, py_tensor *x)
+PyObject *py_trace_stop(py_trace *t, py_tensor *x)
 {
     int64_t dim[STK_MAX_RANK];
     stk_val v = py_trace_value(t, x);
@@ -361,9 +399,12 @@ PyObject *py_stop_gradient(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *x = py_to_tensor(input, -1, -1), *r = NULL;
     if (!x) return NULL;
     bool recorded = !((py_tensor *)x)->t || (current && py_trace_forces(current, (py_tensor *)x));
-    if (recorded && current) r = stop_recorded(current, (py_tensor *)x);
-    else if (!recorded) r = stop_eager((py_tensor *)x);
-    else PyErr_SetString(PyExc_TypeError, "<tf.Tensor> is out of scope and cannot be used here.");
+    if (recorded && current)
+        r = py_trace_stop(current, (py_tensor *)x);
+    else if (!recorded)
+        r = stop_eager((py_tensor *)x);
+    else
+        PyErr_SetString(PyExc_TypeError, "<tf.Tensor> is out of scope and cannot be used here.");
     Py_DECREF(x);
     return r;
 }
@@ -388,6 +429,9 @@ PyObject *py_get_trace(PyObject *module, PyObject *u)
 int py_init_trace(PyObject *module)
 {
     static PyMethodDef methods[] = {{"input", trace_input, METH_VARARGS, NULL},
+                                    {"leaf", trace_leaf, METH_O, NULL},
+                                    {"capture", trace_capture, METH_O, NULL},
+                                    {"custom", trace_custom, METH_VARARGS, NULL},
                                     {"dump", trace_dump, METH_NOARGS, NULL},
                                     {"place", trace_place, METH_O, NULL},
                                     {NULL, NULL, 0, NULL}};

@@ -20,11 +20,26 @@ struct py_trace {
     Py_ssize_t nvariables, cap_variables;
     stk_val *stops; /* values that gradients take as given, rising */
     int32_t nstops, cap_stops;
+    PyObject *kept;    /* list: functions that the programs call */
+    PyObject *customs; /* list of (outputs, inputs, backward): gradients that a function gives */
 };
 extern PyTypeObject *py_trace_type;
 
 PyObject *py_swap_trace(PyObject *module, PyObject *next);
 PyObject *py_stop_gradient(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *py_get_trace(PyObject *module, PyObject *unused);
+int py_trace_keep(py_trace *t, PyObject *o); /* as long as its programs live */
+/* A value of its own that gradients take as given. */
+PyObject *py_trace_stop(py_trace *t, py_tensor *x);
+
+/* host.c, control.c */
+PyObject *py_taped(PyObject *module, PyObject *unused);
+PyObject *py_host_call(PyObject *module, PyObject *args);
+PyObject *py_note_gradient(PyObject *module, PyObject *args);
+PyObject *py_flow_cond(PyObject *module, PyObject *args);
+PyObject *py_flow_while(PyObject *module, PyObject *args);
+PyObject *py_flow_scan(PyObject *module, PyObject *args);
+bool py_raise_waiting(
+    void); /* raises what a Python function inside of a program raised, if one did */
 
 #endif

@@ -1,16 +1,17 @@
 """Control flow of recorded programs: branches and loops whose path depends on a tensor.
 
-A branch becomes a graph of its own when the engine's cond can hold it; a branch that assigns variables, and one with
-too many values, is computed on both sides and the right values are chosen. A loop over a known number of rows is
-recorded row after row when it is short, and as a while loop of the engine else.
+A body is recorded as a trace of its own inside of the one around it; what it uses from outside it captures, variables
+that it assigns come out as further results. Short loops over rows are recorded row after row.
 """
+import contextlib
+
 import numpy as np
 
 from stoker import _stoker
 from stoker.tf import nest
 from stoker.tf._base import NotTraceable, Tensor, Variable, dims, o, tensor
 
-UNROLL = 64  # rows of a loop that are recorded one after the other
+UNROLL = 8  # rows of a loop that are recorded one after the other
 
 
 def is_symbolic(x):
@@ -70,7 +71,44 @@ def check(test, message):
     debugging.Assert(test, [message])
 
 
-# Branches: both are recorded, the values are chosen. Assignments inside are chosen, too.
+# Bodies.
+
+@contextlib.contextmanager
+def _inside(trace):
+    before = _stoker.swap_trace(trace)
+    try:
+        yield
+    finally:
+        _stoker.swap_trace(before)
+
+
+def _record(run, inputs=(), captures=()):
+    """(trace, what run gave): run is called with values like inputs; captures come first among what is captured."""
+    body = _stoker.Trace(_stoker.get_trace())
+    with _inside(body):
+        symbols = [body.input(t.dtype, dims(t)) for t in inputs]
+        for c in captures:
+            body.capture(c)
+        made = run(*symbols)
+    return body, made
+
+
+def _values(body, outputs, changed=()):
+    """The outputs of a body as its own tensors, then what the variables are at its end."""
+    with _inside(body):
+        made = [body.capture(tensor(x)) for x in outputs]
+        return made + [body.capture(tensor(v)) for v in changed]
+
+
+def _take(body, other):
+    for c in other.captures:
+        body.capture(c)
+
+
+def _assign(changed, results):
+    for v, value in zip(changed, results):
+        v.assign(value)
+
 
 def cond(pred, then, orelse, align):
     pred = tensor(pred)
@@ -78,25 +116,20 @@ def cond(pred, then, orelse, align):
         raise ValueError(f"The condition of a branch must be a single value, got shape {tuple(dims(pred))}")
     if pred.dtype.name != "bool":
         pred = o.cast(pred, "bool")
-    trace = _stoker.get_trace()
-    before = _current_values(trace)
-    first = then()
-    after_then = _current_values(trace)
-    for key, (variable, _) in after_then.items():  # the other branch starts where this one started
-        variable.assign(before[key][1] if key in before else trace.start(variable))
-    second = orelse()
-    after_else = _current_values(trace)
+    a, first = _record(then)
+    b, second = _record(orelse, captures=a.captures)
     x, y, finish = align(first, second)
-    chosen = [a if a is b else o.where(pred, a, b) for a, b in zip(x, y)]
-    for key, (variable, value) in after_else.items():
-        taken = after_then[key][1] if key in after_then else before[key][1] if key in before else trace.start(variable)
-        variable.assign(o.where(pred, taken, value))
-    return finish(chosen)
-
-
-def _current_values(trace):
-    """Variables that the trace has assigned, with the value each has now."""
-    return {id(v): (v, v.value()) for v in trace.assigned}
+    changed = list({id(v): v for v in a.assigned + b.assigned}.values())
+    if not x and not changed:
+        return finish([])
+    _take(a, b)
+    x = _values(a, x, changed)
+    _take(b, a)
+    y = _values(b, y, changed)
+    _take(a, b)
+    results = _stoker.flow_cond(pred, a, x, b, y)
+    _assign(changed, results[len(x) - len(changed):])
+    return finish(results)
 
 
 # Loops.
@@ -120,28 +153,46 @@ def first_item(items):
 
 def spec_after(run):
     """Run a body to see what it makes; what it records is never used."""
-    return run()
+    return _record(run)[1]
 
 
 def for_loop(items, test, body, values):
     count = dims(items)[0]
-    if count > UNROLL and test is None:
-        made = _scan(items, body, values)
-        if made is not None:
-            return made
+    if count > UNROLL:
+        if test is None:
+            return scan(lambda row, state: (body(row[0], state), []), [items], values)[0]
+        return _loop_with_break(items, count, test, body, values)
     for n in _prange(count):
         if test is None:
             values = body(items[n], values)
             continue
         going = test(values)
         if is_symbolic(going):
-            after = body(items[n], values)
-            values = [a if a is b else o.where(going, a, b) for a, b in zip(after, values)]
+            values = _once(going, items[n], body, values)
         elif going:
             values = body(items[n], values)
         else:
             break
     return values
+
+
+def _once(going, item, body, values):
+    """A trip that may be left out."""
+    def align(x, y):
+        return list(x), list(y), lambda outputs: outputs
+
+    return cond(going, lambda: body(item, list(values)), lambda: list(values), align)
+
+
+def _loop_with_break(items, count, test, body, values):
+    def going(state):
+        return o.logical_and(o.less(state[0], tensor(count)), tensor(test(state[1:])))
+
+    def trip(state):
+        row = o.gather(items, state[0], axis=0)
+        return [state[0] + 1] + list(body(row, state[1:]))
+
+    return while_loop(going, trip, [tensor(0)] + list(values), count)[1:]
 
 
 def _prange(n):
@@ -150,21 +201,76 @@ def _prange(n):
     return builtins.range(n)
 
 
-def _scan(items, body, values):
-    """The engine's scan over the rows; None when it cannot hold the body."""
-    if not hasattr(_stoker, "scan"):
-        return None
-    return _stoker.scan(lambda item, *state: body(item, list(state)), items, values)
+def scan(body, rows, start, reverse=False):
+    """body([row of each], state) -> (state, results); gives (last state, results stacked)."""
+    rows, start = [tensor(r) for r in rows], [tensor(v) for v in start]
+    n, m = len(start), len(rows)
+
+    def record(changed):
+        carried = start + [tensor(v) for v in changed]
+        ones = [r[0] for r in rows]
+
+        def run(*s):
+            _assign(changed, s[n:])
+            return body(list(s[len(carried):]), list(s[:n]))
+
+        trace, (state, results) = _record(run, carried + ones)
+        return trace, carried, list(state), list(results)
+
+    changed = []
+    trace, carried, state, results = record(changed)
+    if trace.assigned:
+        changed = list(trace.assigned)
+        trace, carried, state, results = record(changed)
+    made = _values(trace, state) + _values(trace, changed) + _values(trace, results)
+    if not m:
+        raise ValueError("scan needs something to scan")
+    out = _stoker.flow_scan(trace, made, carried, rows, 0, reverse)
+    _assign(changed, out[n:len(carried)])
+    return out[:n], out[len(carried):]
 
 
-def while_loop(test, body, values):
-    if not hasattr(_stoker, "while_loop"):
-        cannot("a while loop depends on a tensor")
-    return list(_stoker.while_loop(lambda *v: test(list(v)), lambda *v: body(list(v)), values))
+def while_loop(test, body, values, most=0):
+    values = [tensor(v) for v in values]
+    n = len(values)
+
+    def record(changed):
+        start = values + [tensor(v) for v in changed]
+
+        def run_test(*s):
+            _assign(changed, s[n:])
+            return test(list(s[:n]))
+
+        def run_body(*s):
+            _assign(changed, s[n:])
+            return list(body(list(s[:n])))
+
+        t, going = _record(run_test, start)
+        b, made = _record(run_body, start, t.captures)
+        return start, t, going, b, made
+
+    changed = []
+    start, t, going, b, made = record(changed)
+    if b.assigned:
+        changed = list(b.assigned)
+        start, t, going, b, made = record(changed)
+    _take(t, b)
+    going = _values(t, [going])
+    _take(b, t)
+    made = _values(b, made, changed)
+    _take(t, b)
+    results = _stoker.flow_while(t, going, b, made, start, most)
+    _assign(changed, results[n:])
+    return results[:n]
 
 
 def map_rows(fn, arrays):
-    rows = [fn(*[a[n] for a in arrays]) for n in _prange(dims(arrays[0])[0])]
-    return nest.map_structure(lambda *column: o.stack([tensor(c) for c in column]), *rows)
+    structure = []
 
+    def body(rows, state):
+        made = fn(*rows)
+        structure[:] = [made]
+        return [], [tensor(x) for x in nest.flatten(made)]
 
+    _, stacked = scan(body, arrays, [])
+    return nest.pack_sequence_as(structure[0], stacked)

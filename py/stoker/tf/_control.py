@@ -199,7 +199,11 @@ def _host_function(func, inp, Tout, name, given):
     single = not isinstance(Tout, (list, tuple))
     kinds = [getattr(k, "dtype", k) for k in ([Tout] if single else Tout)]
     inputs = [tensor(x) for x in inp]
-    shapes = _stoker.host_shapes(func, inputs, kinds, [getattr(k, "shape", None) for k in ([Tout] if single else Tout)])
+    known = [getattr(k, "shape", None) for k in ([Tout] if single else Tout)]
+    if any(s is None or not s.is_fully_defined() for s in known):
+        _base.not_traceable(f"{name} calls Python, and the shape of what it gives is not known before; a tf.TensorSpec "
+                            "as Tout would tell it")
+    shapes = [s.as_list() for s in known]
 
     def run(*arrays):
         made = func(*[given(a) for a in arrays])

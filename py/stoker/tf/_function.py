@@ -15,7 +15,7 @@ import numpy as np
 
 from stoker import _autograph, _stoker
 from stoker.tf import nest
-from stoker.tf._base import NotTraceable, Tensor, Variable, is_symbolic, tensor
+from stoker.tf._base import NotTraceable, Tensor, Variable, is_symbolic, o, tensor
 from stoker.tf._specs import TensorSpec, TypeSpec
 
 _log = logging.getLogger("stoker")
@@ -121,15 +121,60 @@ def _shape_of_structure(value):
 class Concrete:
     """One trace: tf's ConcreteFunction."""
 
-    def __init__(self, name, program, outputs, structure, call, variables):
+    def __init__(self, name, program, outputs, structure, call, variables, source=None):
         self.name, self._program, self._call = name, program, call
         self._outputs, self._structure = outputs, structure  # leaves: _Slot into the program's results, or values
         self.variables = variables
         self.trainable_variables = tuple(v for v in variables if v.trainable)
         self.captured_inputs, self.graph = [], self
+        self._source, self._backward = source, None  # (trace, tape, symbolic inputs, symbolic results)
 
     def run(self, tensors):
+        if _stoker.taped():
+            return self._run_taped(tensors)
         return self.pack(self._program(*tensors))
+
+    def _run_taped(self, tensors):
+        """As one operation of the tapes: its gradient is a program, too."""
+        variables = self._source[0].variables
+        sources = list(tensors) + [v.value() for v in variables]
+        step = self._program.runs
+        results = [o.stop_gradient(y) for y in self._program(*tensors)]
+
+        def backward(*dy):
+            return self._gradients(sources, dy, step)
+
+        backward.ninputs = len(sources)
+        _stoker.note_gradient(sources, results, backward)
+        return self.pack(results)
+
+    def _gradients(self, sources, dy, step):
+        if self._backward is None:
+            self._backward = self._make_backward()
+        program, which, places = self._backward
+        if program is None:
+            return [None] * len(sources)
+        program.set_step(step)  # random numbers are those of the run that is differentiated
+        given = list(sources) + [d for d, y in zip(dy, self._source[3]) if y.dtype.is_floating]
+        made = iter(program(*[given[n] for n in which]))
+        return [next(made) if there else None for there in places]
+
+    def _make_backward(self):
+        trace, tape, inputs, outputs = self._source
+        before = _stoker.swap_trace(trace)
+        try:
+            leaves = [trace.leaf(v) for v in trace.variables]
+            targets = [y for y in outputs if y.dtype.is_floating]
+            dy = [trace.input(y.dtype, y.shape.as_list()) for y in targets]
+            wanted = inputs + leaves
+            made = tape.gradient(targets, wanted, dy)
+            found = [g for g in made if g is not None]
+            if not found:
+                return None, [], []
+            program, which = _stoker.Program.part(trace, wanted + dy, found)
+        finally:
+            _stoker.swap_trace(before)
+        return program, which, [g is not None for g in made]
 
     def pack(self, results):
         if self._structure is None:
@@ -309,8 +354,9 @@ class Function:
 
     def _record(self, call):
         """Trace. Variables that the first trace creates exist from then on; a second trace must create none."""
-        trace = _stoker.Trace()
+        trace, tape = _stoker.Trace(), _stoker.Tape(True)
         before = _stoker.swap_trace(trace)
+        tape.start()
         _depth.creators = getattr(_depth, "creators", [])
         _depth.creators.append(created := [])
         try:
@@ -318,7 +364,8 @@ class Function:
             args, kwargs = call.rebuild(symbols)
             self._count += 1
             result = self._body()(*args, **kwargs)
-            made = self._finish(trace, call, result)
+            tape.stop()
+            made = self._finish(trace, call, result, tape, symbols)
         except NotTraceable:
             raise
         except Exception as error:
@@ -327,6 +374,7 @@ class Function:
                 raise
             raise told.with_traceback(error.__traceback__) from None
         finally:
+            tape.stop()
             _depth.creators.pop()
             _stoker.swap_trace(before)
         if created and self._created:
@@ -336,7 +384,7 @@ class Function:
         self._created = True
         return made
 
-    def _finish(self, trace, call, result):
+    def _finish(self, trace, call, result, tape, symbols):
         outputs, leaves, places = [], [], {}
 
         def slot(value):
@@ -365,7 +413,8 @@ class Function:
                 leaves.append(leaf)
         program = _stoker.Program(trace, outputs)
         single = isinstance(result, Tensor) and len(outputs) == 1
-        return Concrete(self._name, program, leaves, None if single else result, call, tuple(trace.variables))
+        return Concrete(self._name, program, leaves, None if single else result, call, tuple(trace.variables),
+                        (trace, tape, symbols, outputs))
 
     def _report_retrace(self, call):
         """Many traces of one function are usually a mistake: say which argument changes."""

@@ -168,25 +168,61 @@ def custom_gradient(f=None):
 
     @functools.wraps(f)
     def wrapped(*args, **kwargs):
-        flat = nest.flatten(args)
-        places = [n for n, a in enumerate(flat) if isinstance(a, (Tensor, Variable)) or hasattr(a, "__array__")]
-        inputs = [tensor(flat[n]) for n in places]
-        kept = {}
-
-        def forward(*values):
-            for n, v in zip(places, values):
-                flat[n] = v
-            made, kept["grad"] = f(*nest.pack_sequence_as(args, flat), **kwargs)
-            kept["structure"] = made
-            return [tensor(m) for m in nest.flatten(made)]
-
-        def backward(*dy):
-            grads = kept["grad"](*dy)
-            if isinstance(grads, tuple) and len(grads) == 2 and isinstance(grads[1], list) and kept.get("variables"):
-                grads = grads[0]
-            return [None if g is None else tensor(g) for g in nest.flatten(grads)]
-
-        made = _stoker.custom_gradient(forward, backward, inputs)
-        return nest.pack_sequence_as(kept["structure"], list(made))
+        return _with_gradient(f, args, kwargs)
 
     return wrapped
+
+
+def _with_gradient(f, args, kwargs):
+    flat = nest.flatten(args)
+    places = [n for n, a in enumerate(flat) if _has_value(a)]
+    inputs = [tensor(flat[n]) for n in places]
+    for n, x in zip(places, inputs):
+        flat[n] = x
+    seen = _stoker.Tape(True)  # variables that f reads: its grad function gives their gradients, too
+    seen.start()
+    try:
+        made, grad = f(*nest.pack_sequence_as(args, flat), **kwargs)
+    finally:
+        seen.stop()
+    known = {id(x) for x in flat if isinstance(x, Variable)}
+    variables = [v for v in seen.watched_variables() if id(v) not in known] if _takes_variables(grad) else []
+    sources = inputs + [v.value() for v in variables]
+    outputs = [tensor(m) for m in nest.flatten(made)]
+
+    def backward(*dy):
+        if variables:
+            dx, dv = grad(*dy, variables=variables)
+        else:
+            dx, dv = grad(*dy), []
+        return [None if g is None else tensor(g) for g in _as_list(dx, len(inputs)) + list(dv)]
+
+    backward.ninputs = len(sources)
+    trace = _stoker.get_trace()
+    if trace is not None and any(_stoker.is_symbolic(x) for x in sources + outputs):
+        outputs = trace.custom(outputs, sources, backward)
+    else:
+        outputs = [o.stop_gradient(y) for y in outputs]
+        _stoker.note_gradient(sources, outputs, backward)
+    return nest.pack_sequence_as(made, outputs)
+
+
+def _has_value(a):
+    return isinstance(a, (Tensor, Variable, np.ndarray, np.generic)) or hasattr(a, "__tf_tensor__")
+
+
+def _as_list(dx, n):
+    flat = nest.flatten(dx)
+    if len(flat) != n:
+        raise ValueError(f"custom_gradient: the function gave {len(flat)} gradients for {n} inputs")
+    return flat
+
+
+def _takes_variables(grad):
+    import inspect
+
+    try:
+        parameters = inspect.signature(grad).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)

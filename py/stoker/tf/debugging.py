@@ -40,8 +40,8 @@ def _compare(sign, test):
     def check(x, y, message=None, summarize=None, name=None):
         x, y = _pair(x, y)
         if _is_symbolic(x) or _is_symbolic(y):
-            good = _o.reduce_all(getattr(_o, _OPS[sign])(x, y)) if x.dtype.name != "string" else None
-            return _check_in_program(good, f"{message or ''} Condition x {sign} y did not hold.".strip())
+            good = _o.reduce_all(getattr(_o, _OPS[sign])(x, y))
+            return _check_in_program(good, lambda a, b: check(a, b, message), [x, y])
         a, b = _np.asarray(x.numpy()), _np.asarray(y.numpy())
         try:
             fine = bool(_np.all(test(a, b)))
@@ -68,9 +68,15 @@ def _pair(x, y):
     return _tensor(x), _tensor(y)
 
 
-def _check_in_program(good, message):
-    """Checks of recorded programs are not run: a program has no way to stop in the middle of a step yet."""
-    return None
+def _check_in_program(good, check, inputs):
+    """The program tests the condition itself; only where it does not hold Python is called, to complain."""
+    from stoker import _flow, _stoker
+
+    def complain():
+        _stoker.host_call(check, inputs, [], [], "Assert", True)
+        return ()
+
+    _flow.cond(good, lambda: (), complain, lambda x, y: ([], [], lambda outputs: None))
 
 
 assert_equal = _compare("==", lambda a, b: a == b)
@@ -84,7 +90,9 @@ assert_greater_equal = _compare(">=", lambda a, b: a >= b)
 def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
     x, y = _pair(x, y)
     if _is_symbolic(x) or _is_symbolic(y):
-        return None
+        eps = 10 * float(_np.finfo(x.dtype.as_numpy_dtype).eps)
+        far = _o.abs(x - y) <= (eps if atol is None else atol) + (eps if rtol is None else rtol) * _o.abs(y)
+        return _check_in_program(_o.reduce_all(far), lambda a, b: assert_near(a, b, rtol, atol, message), [x, y])
     eps = 10 * _np.finfo(x.dtype.as_numpy_dtype).eps
     rtol, atol = eps if rtol is None else float(rtol), eps if atol is None else float(atol)
     a, b = x.numpy(), y.numpy()
@@ -97,7 +105,8 @@ def _against_zero(title, test, sign):
     def check(x, message=None, summarize=None, name=None):
         x = _tensor(x)
         if _is_symbolic(x):
-            return None
+            good = _o.reduce_all(getattr(_o, _OPS[sign])(x, _tensor(0, x.dtype)))
+            return _check_in_program(good, lambda a: check(a, message), [x])
         array = _np.asarray(x.numpy())
         if not _np.all(test(array)):
             lead = f"{message}\n" if message else ""
@@ -115,7 +124,8 @@ assert_non_positive = _against_zero("assert_non_positive", lambda a: a <= 0, "<=
 
 def Assert(condition, data=None, summarize=None, name=None):
     if _is_symbolic(condition):
-        return None
+        values = [_tensor(d) for d in data or [] if hasattr(d, "dtype")]
+        return _check_in_program(_o.reduce_all(condition), lambda c, *d: Assert(c, list(d) or data), [condition] + values)
     if not bool(_np.all(_static(condition))):
         shown = "\n".join(str(d.numpy() if hasattr(d, "numpy") else d) for d in (data or []))
         _errors.invalid(f"Expected 'tf.Tensor(False, shape=(), dtype=bool)' to be true. Summarized data: {shown}")
@@ -202,6 +212,8 @@ def check_numerics(tensor, message, name=None):
         bad = [word for word, test in (("Inf", _np.isinf), ("NaN", _np.isnan)) if test(array).any()]
         if bad:
             _errors.invalid(f"{message} : Tensor had {' and '.join(bad)} values", "CheckNumerics")
+    else:
+        _check_in_program(_o.reduce_all(_o.is_finite(x)), lambda a: (check_numerics(a, message), None)[1], [x])
     return x
 
 

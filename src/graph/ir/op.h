@@ -93,4 +93,7 @@ stk_val stk_g_matmul_parts(stk_graph *g, stk_val a, stk_val b, int64_t parts);
 /* Sums x down to `shape` (the reverse of broadcasting); what gradients of broadcasting ops need. */
 stk_val stk_g_sum_to(stk_graph *g, stk_val x, const stk_shape *shape);
 
+/* host.c: what a host function of a run on this thread complained about; asked for once. */
+stk_status stk_host_failure(stk_error *err);
+
 #endif

@@ -118,13 +118,43 @@ stk_status stk_host_call(const stk_graph *g, const stk_node *n, stk_tensor *cons
         status = stk_tensor_new(t->dtype, t->shape.rank, t->shape.dim, &out[made], err);
     }
     stk_host_run *run = (stk_host_run *)(uintptr_t)n->ints[RUN];
-    if (status == STK_OK) run((void *)(uintptr_t)n->ints[CONTEXT], n->nin, given, n->nout, out);
+    if (status == STK_OK) {
+        run((void *)(uintptr_t)n->ints[CONTEXT], n->nin, given, n->nout, out);
+        status = stk_host_failure(err);
+    }
     for (int32_t i = 0; i < n->nin; i++) stk_tensor_release(dense[i]);
     for (int32_t o = 0; o < made && status != STK_OK; o++) {
         stk_tensor_release(out[o]);
         out[o] = NULL;
     }
     return status;
+}
+
+/* ---- failure: noted on the thread that runs, seen by the run --------------------------------------------------- */
+
+static _Thread_local stk_error
+    *failure; /* made when one is needed: a thread's own memory is small */
+static stk_error no_memory = {.code = STK_ERR_MEMORY, .message = "a host function failed"};
+
+void stk_host_fail(stk_status code, const char *message)
+{
+    if (failure) return;
+    failure = stk_malloc(sizeof *failure);
+    if (failure)
+        (void)!stk_fail(failure, code == STK_OK ? STK_ERR_STATE : code, "%.900s",
+                        message ? message : "a host function failed");
+    else
+        failure = &no_memory;
+}
+
+stk_status stk_host_failure(stk_error *err)
+{
+    if (!failure) return STK_OK;
+    stk_status code = failure->code;
+    if (err) *err = *failure;
+    if (failure != &no_memory) stk_free(failure);
+    failure = NULL;
+    return code;
 }
 
 static void describe_array(const stk_type *t, stk_host_array *out)

@@ -136,7 +136,7 @@ static stk_status run_cond(stk_device *d, const stk_control *c, const stk_addres
                     c->out_bytes, err);
 }
 
-enum { MOST = 128 };
+enum { MOST = 512 };
 
 static stk_status run_while(stk_device *d, const stk_control *c, const stk_address *arg,
                             stk_error *err)

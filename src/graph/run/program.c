@@ -1,4 +1,5 @@
 /* program.c - running and reading; feed.c is how data gets in. Nothing here allocates once the feeds are bound. */
+#include "graph/ir/op.h"
 #include "graph/run/control.h"
 #include "graph/run/program.h"
 
@@ -94,6 +95,7 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
     for (int64_t t = 0; t < times; t++) {
         memcpy(p->uniforms, &p->step, sizeof p->step);
         STK_TRY(run_once(p, err));
+        STK_TRY(stk_host_failure(err));
         p->step++;
     }
     if (sent) STK_TRY(stk_feeds_used(p, err));

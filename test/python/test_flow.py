@@ -1,0 +1,149 @@
+"""Control flow, effects and custom gradients inside of recorded programs."""
+import numpy as np
+import pytest
+
+import stoker.tf as tf
+
+
+def test_branch():
+    @tf.function
+    def f(x):
+        if tf.reduce_sum(x) > 0:
+            y = x * 2
+        else:
+            y = x - 1
+        return y
+
+    assert f(tf.constant([1.0, 2.0])).numpy().tolist() == [2, 4]
+    assert f(tf.constant([-1.0, -2.0])).numpy().tolist() == [-2, -3]
+    assert f.experimental_get_tracing_count() == 1
+
+
+def test_while():
+    @tf.function
+    def f(n):
+        i, s = tf.constant(0), tf.constant(0.0)
+        while i < n:
+            s += tf.cast(i, tf.float32)
+            i += 1
+        return s
+
+    assert f(tf.constant(5)).numpy() == 10 and f(tf.constant(7)).numpy() == 21
+
+
+def test_scan_and_its_gradient():
+    def plain(x):
+        s = tf.zeros(2)
+        for r in x:
+            s = s * 0.5 + r * r
+        return tf.reduce_sum(s)
+
+    x = tf.constant(np.random.RandomState(0).randn(40, 2).astype("float32"))
+    grads = []
+    for f in (plain, tf.function(plain)):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        grads.append(tape.gradient(y, x).numpy())
+    assert np.allclose(grads[0], grads[1], atol=1e-5)
+
+    @tf.function
+    def inside(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = plain(x)
+        return tape.gradient(y, x)
+
+    assert np.allclose(inside(x).numpy(), grads[0], atol=1e-5)
+
+
+def test_variables_and_effects_in_loops(capfd):
+    v = tf.Variable(0.0)
+
+    @tf.function
+    def f(x):
+        for i in tf.range(20):
+            if i > 3:
+                v.assign_add(x)
+                tf.print("i", i)
+            if i > 5:
+                break
+        return v.read_value()
+
+    assert f(tf.constant(2.0)).numpy() == 6 and v.numpy() == 6
+    assert capfd.readouterr().err == "i 4\ni 5\ni 6\n"
+
+
+def test_assertions_in_programs():
+    @tf.function
+    def f(x):
+        tf.debugging.assert_greater(x, 0.0)
+        return x + 1
+
+    assert f(tf.constant(1.0)).numpy() == 2
+    with pytest.raises(tf.errors.InvalidArgumentError, match="did not hold"):
+        f(tf.constant(-1.0))
+    assert f(tf.constant(1.0)).numpy() == 2
+
+
+def test_exceptions_of_host_functions():
+    @tf.function
+    def f(x):
+        return tf.numpy_function(lambda a: 1 // 0 if a[0] < 0 else a + 1, [x], tf.TensorSpec([2], tf.float32))
+
+    assert f(tf.constant([1.0, 2.0])).numpy().tolist() == [2, 3]
+    with pytest.raises(Exception, match="division"):
+        f(tf.constant([-1.0, 2.0]))
+    assert f(tf.constant([1.0, 2.0])).numpy().tolist() == [2, 3]
+
+
+@tf.custom_gradient
+def double(x):
+    def grad(dy):
+        return dy * 100
+
+    return x * 2, grad
+
+
+def test_custom_gradient():
+    x = tf.Variable(3.0)
+
+    def step():
+        with tf.GradientTape() as tape:
+            y = double(double(x)) * x
+        return y, tape.gradient(y, x)
+
+    for f in (step, tf.function(step)):
+        y, g = f()
+        assert y.numpy() == 36 and g.numpy() == 12 + 3 * 100 * 100
+
+
+def test_gradient_through_a_function_with_variables():
+    w = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    calls = tf.Variable(0)
+
+    @tf.function
+    def f(x):
+        calls.assign_add(1)
+        return tf.reduce_sum(tf.tanh(x @ w))
+
+    x = tf.constant([[0.1, 0.2]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x) * 2
+        z = tf.reduce_sum(tf.tanh(x @ w)) * 2
+    for source in (x, w):
+        assert np.allclose(tape.gradient(y, source).numpy(), tape.gradient(z, source).numpy(), atol=1e-6)
+    assert calls.numpy() == 1
+
+
+def test_dropout_has_one_mask_in_a_taped_function():
+    @tf.function
+    def f(x):
+        return tf.nn.dropout(x, 0.5)
+
+    x = tf.ones([1000])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert np.allclose(tape.gradient(y, x).numpy(), y.numpy())
