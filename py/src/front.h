@@ -168,6 +168,15 @@ extern PyType_Slot py_operator_slots[];
 PyObject *py_get_item(PyObject *self, PyObject *key);
 PyObject *py_compare(PyObject *a, PyObject *b, int how);
 
+/* ---- pipeline.c: datasets (the rest is in data.h) ------------------------------------------------------------------------ */
+/* A handle (the caller's) on the pipeline of a tf.data.Dataset; NULL with an exception. */
+stk_dataset *py_dataset_handle(PyObject *dataset);
+int py_init_data_error(PyObject *module);
+int py_init_pipeline(PyObject *module);
+int py_init_map_fn(PyObject *module);
+int py_init_host_fn(PyObject *module);
+int py_init_iterator(PyObject *module);
+
 /* ---- module.c ---------------------------------------------------------------------------------------------------------- */
 stk_eager *py_eager(void); /* of this thread; NULL with an exception */
 int py_init_dtype(PyObject *module);

@@ -45,6 +45,21 @@ def not_traceable(reason):
     raise NotTraceable(reason)
 
 
+python_calls = 0  # of tf.py_function and tf.numpy_function so far
+
+
+def note_python_call(name):
+    """A function of tf.data that calls Python cannot be replayed by workers: it runs under the lock, element by element."""
+    global python_calls
+    python_calls += 1
+    if recording():
+        import sys
+
+        functions = sys.modules.get("stoker.tf.data._function")
+        if functions is not None and functions.recorder() is not None:
+            not_traceable(f"it calls Python code with tf.{name}")
+
+
 def recording():
     """Is a program being recorded on this thread?"""
     return _stoker.get_trace() is not None

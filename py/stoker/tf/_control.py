@@ -180,6 +180,7 @@ def _results(made, Tout):
 def py_function(func=None, inp=None, Tout=None, name=None):
     """Runs Python on eager tensors. Taped eagerly; inside a program it is a host operation."""
     inp = list(inp or [])
+    _base.note_python_call("py_function")
     if not any(is_symbolic(x) for x in inp) and not _base.recording():
         single, values = _results(func(*[tensor(x) for x in inp]), Tout)
         return values[0] if single else values
@@ -188,6 +189,7 @@ def py_function(func=None, inp=None, Tout=None, name=None):
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     inp = list(inp or [])
+    _base.note_python_call("numpy_function")
     if not any(is_symbolic(x) for x in inp) and not _base.recording():
         single, values = _results(func(*[tensor(x).numpy() for x in inp]), Tout)
         return values[0] if single else values

@@ -1,0 +1,353 @@
+"""Functions of tf.data: traced when they are given, replayed by the pipeline's workers without the interpreter lock.
+
+A function is recorded for concrete shapes. Where a specification leaves a size open, it is recorded for two sizes to
+learn which sizes of its results are open too; elements with new shapes cause further recordings. What cannot be
+recorded (strings, Python code that wants values) is called for each element under the lock; `bill()` tells which.
+"""
+import contextlib
+import io
+import threading
+
+import numpy as np
+
+from stoker import _autograph, _autograph_ops, _stoker
+from stoker.tf import _base
+from stoker.tf._base import NotTraceable, Tensor, is_symbolic, not_traceable, tensor
+from stoker.tf._specs import TensorSpec
+from stoker.tf.data import _structure as st
+
+_current = threading.local()
+_PROBES = ((37, 41, 43, 47, 53, 59, 61, 67), (71, 73, 79, 83, 89, 97, 101, 103))
+_LARGE = ((331, 347, 3), (409, 421, 3))
+_MOST_RECORDINGS = 48
+_billed = []
+
+
+def bill():
+    """[(function, reason, calls)] of all functions that run under the interpreter lock."""
+    return [(f.title, f.why, f.fn.eager_calls) for f in _billed]
+
+
+def recorder():
+    """The recording of a function of tf.data on this thread, or None."""
+    return getattr(_current, "recorder", None)
+
+
+class _Recorder:
+    """One recording: the trace, the slots (parts of the element, then results of host steps), the steps."""
+
+    def __init__(self, trace, known_steps, sizes, probe):
+        self.trace, self.known, self.sizes, self.probe = trace, known_steps, sizes, probe
+        self.types, self.feeds, self.places, self.steps = [], [], {}, []
+        self.open = False  # a size was guessed
+
+    def slot(self, dtype, shape):
+        symbol = self.trace.input(dtype, shape)
+        self.places[symbol.name] = len(self.types)
+        self.feeds.append(len(self.types))
+        self.types.append((symbol.dtype, list(shape)))
+        return symbol
+
+    def place(self, symbol):
+        """The slot of a value that is one, or None."""
+        return self.places.get(symbol.name) if isinstance(symbol, Tensor) and is_symbolic(symbol) else None
+
+    def host(self, key, make, inputs, results):
+        """A step on strings. results: (dtype, sizes); None among the sizes: known when it ran."""
+        at = [self.place(x) for x in inputs]
+        if None in at:
+            not_traceable(f"{key[0]} works on strings that the function computes")
+        number = len(self.steps)
+        if number < len(self.known):
+            step = self.known[number]
+            if step[0] != key or step[2] != at:
+                not_traceable(f"{key[0]} depends on the shape of an element")
+        else:
+            step = (key, make(), at)
+        self.steps.append(step)
+        return [self.slot(dtype, self._sized(shape)) for dtype, shape in results]
+
+    def _sized(self, shape):
+        if self.sizes is not None and len(self.types) < len(self.sizes):
+            return self.sizes[len(self.types)]
+        if None not in shape:
+            return list(shape)
+        self.open = True
+        probes = _LARGE if len(shape) == 3 else _PROBES
+        return [probes[self.probe][n] if d is None else d for n, d in enumerate(shape)]
+
+
+@contextlib.contextmanager
+def _recording(made):
+    before, outer = _stoker.swap_trace(made.trace), recorder()
+    _current.recorder = made
+    try:
+        yield
+    finally:
+        _current.recorder = outer
+        _stoker.swap_trace(before)
+
+
+def _title(function):
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    name = getattr(function, "__name__", type(function).__name__)
+    if code is None:
+        return name
+    return f"{name} ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})"
+
+
+class MapFunction:
+    """A user's function over elements of a specification. `fn` is what the pipeline takes, `spec` what comes out."""
+
+    def __init__(self, function, spec, variants=(), sample=None, check=None, serial=None, unpack=None, raise_early=True):
+        self.function, self.input_spec, self.title = function, spec, _title(function)
+        self.unpack = st.call if unpack is None else unpack
+        self.fields = st.fields(spec)
+        self.fn = _stoker.MapFn(self.title, len(self.fields), self._record_for)
+        self.registered = False
+        self.check, self.why, self.steps, self._sample, self.shapes = check, None, [], sample, []
+        self._lock = threading.RLock()
+        self._infer(list(variants))
+        if self.why is not None:
+            self.fn.eager = self._run_eagerly
+            self.fn.serial = bool(serial) if serial is not None else True
+            _billed.append(self)
+        self.out_fields, self.text = st.fields(self.spec), st.text(self.spec)
+
+    # Recording.
+
+    def _record(self, shapes, sizes=None, probe=0):
+        """Record for concrete shapes of the parts. Gives the recorder and the structure of results."""
+        made = _Recorder(_stoker.Trace(), self.steps, sizes, probe)
+        with _recording(made):
+            parts = [made.slot(dtype, shape) for (dtype, _, _), shape in zip(self.fields, shapes)]
+            values = st.pack(self.input_spec, parts)
+            result = self.unpack(self._body, self.input_spec, values)
+            result = st.normal(_tuples(result))
+            if self.check is not None:
+                result = self.check(result)
+        if made.trace.assigned:
+            not_traceable("it assigns to a variable")
+        if any(hasattr(leaf, "_pipe") for leaf in st.leaves(result)):
+            not_traceable("it gives a dataset")
+        if len(made.steps) < len(self.steps):
+            not_traceable("what it does with strings depends on the shape of an element")
+        return made, result
+
+    def _body(self, *args, **kwargs):
+        function = getattr(self.function, "_python_function", self.function)
+        return _autograph_ops.call(function, *args, **kwargs)
+
+    def _add(self, made, result):
+        """Make the recording a plan of the MapFn."""
+        self._register(made)
+        outputs = []
+        for part in st.flat_parts(result):
+            place = made.place(part)
+            outputs.append(part if place is None else place)
+        self.fn.plan([(d, s) for d, s in made.types], made.trace, made.feeds, outputs)
+        self.shapes.append([_shape(p) for p in st.flat_parts(result)])
+
+    def _register(self, made):
+        """The steps on strings are the same for all recordings."""
+        if not self.registered:
+            self.registered = True
+            for _, host, at in made.steps:
+                self.fn.step(host, at)
+            self.steps = made.steps
+
+    def _record_for(self, values):
+        """Called by a worker, with the lock, for an element whose shapes are new."""
+        with self._lock:
+            if self.fn.plans >= _MOST_RECORDINGS:
+                self._give_up("its elements have too many different shapes")
+                return
+            shapes = [v.shape.as_list() for v in values]
+            try:
+                made, result = self._record(shapes[:len(self.fields)], shapes)
+                self._compare(result)
+                self._add(made, result)
+            except (NotTraceable, NotImplementedError) as why:
+                self._give_up(str(why))
+
+    def _run_steps(self, made, values):
+        values = list(values)
+        for _, host, at in made.steps:
+            values += host(*[values[n] for n in at])
+        return [v.shape.as_list() for v in values]
+
+    def _compare(self, result):
+        """A recording for other shapes must give what was promised."""
+        made = [(p.dtype, p.shape) for p in st.flat_parts(result)]
+        for (dtype, shape), (want, sizes, _) in zip(made, self.out_fields):
+            if dtype != want or (sizes is not None and len(sizes) != shape.rank):
+                not_traceable("the kind of its result depends on the shape of an element")
+
+    def _give_up(self, why):
+        self.why = why
+        self.fn.eager = self._run_eagerly
+        _billed.append(self)
+
+    # What comes out.
+
+    def _infer(self, variants):
+        try:
+            self._infer_recorded(variants)
+        except (NotTraceable, NotImplementedError) as why:
+            self._infer_eagerly(str(why) or type(why).__name__)
+        except Exception as error:
+            if any(str(getattr(d, "name", d)) == "string" or ds for d, _, ds in self.fields):
+                self._infer_eagerly(f"it cannot be recorded: {error}", error)
+                return
+            told = _autograph.explain(error) if not _base.recording() else None
+            if told is None:
+                raise
+            raise told.with_traceback(error.__traceback__) from None
+
+    def _infer_recorded(self, variants):
+        if any(is_dataset for _, _, is_dataset in self.fields):
+            not_traceable("its argument is a dataset")
+        if any(shape is None for _, shape, _ in self.fields):
+            not_traceable("the rank of its argument is not known")
+        known = all(-1 not in shape for _, shape, _ in self.fields)
+        if known:
+            shapes = [shape for _, shape, _ in self.fields]
+            made, result = self._record(shapes)
+            if not made.open:
+                self._add(made, result)
+                self.spec = st.map_leaves(st.spec_of, result)
+                return
+            self._infer_open([shapes, shapes], (made, result), False)
+        elif variants:
+            first = variants[0]
+            real = len(variants) > 1
+            second = variants[1] if real else self._other(first)
+            self._infer_open([first, second], None, real)
+        else:
+            self._infer_open([self._probed(0), self._probed(1)], None, None)
+
+    def _probed(self, probe):
+        return [[_PROBES[probe][n] if d < 0 else d for n, d in enumerate(shape)] for _, shape, _ in self.fields]
+
+    def _other(self, shapes):
+        """Sizes that are open, one larger."""
+        return [[s + 1 if d < 0 else s for d, s in zip(shape, mine)] for (_, shape, _), mine in zip(self.fields, shapes)]
+
+    def _infer_open(self, pair, first, second_is_real):
+        """Two recordings with different sizes: what differs in the results is open."""
+        made, result = first or self._probe(pair[0], 0)
+        with _quiet():
+            other, again = self._probe(pair[1], 1)
+        self._register(made)
+        if not made.open and second_is_real is not None:
+            self._add(made, result)
+            if second_is_real and not other.open:
+                self._add(other, again)
+        one = st.map_leaves(st.spec_of, result)
+        two = iter(st.leaves(st.map_leaves(st.spec_of, again)))
+        self.spec = st.map_leaves(lambda a: _open(a, next(two)), one)
+
+    def _probe(self, shapes, probe):
+        try:
+            return self._record(shapes, None, probe)
+        except (NotTraceable, NotImplementedError):
+            raise
+        except Exception:
+            values = next(iter(self._samples()), None)  # guessed sizes may not do: take an element
+            if values is None:
+                raise
+            made, result = self._record_sample(values)
+            made.open = True
+            return made, result
+
+    def _record_sample(self, values):
+        shapes = [v.shape.as_list() for v in values]
+        made, result = self._record(shapes)
+        if made.steps:
+            shapes = self._run_steps(made, values)
+            made, result = self._record(shapes[:len(self.fields)], shapes)
+        return made, result
+
+    def _samples(self):
+        return self._sample() if self._sample is not None else ()
+
+    def _infer_eagerly(self, why, error=None):
+        """The specification of what Python code gives is learnt from the first element that does not fail."""
+        self.why, failure = why, error
+        self.used_python = False
+        for _, values in zip(range(4), self._samples()):
+            try:
+                before = _base.python_calls
+                result = self._call(values)
+                asked = _base.python_calls != before
+            except Exception as one:
+                failure = one
+                continue
+            self.spec = st.map_leaves(lambda leaf: _loose(st.spec_of(leaf), asked or self._is_open()), result)
+            return
+        if failure is None:  # no element at all
+            self.spec = self.input_spec
+            return
+        self._failure = failure
+        self.spec = TensorSpec((), "string")
+
+    def _is_open(self):
+        return any(shape is None or -1 in shape for _, shape, _ in self.fields)
+
+    def _call(self, values):
+        result = self.unpack(self.function, self.input_spec, st.pack(self.input_spec, values))
+        result = st.normal(_tuples(result))
+        return self.check(result) if self.check is not None else result
+
+    def _run_eagerly(self, values):
+        return st.flat_parts(self._call(values))
+
+
+@contextlib.contextmanager
+def _quiet():
+    """The second recording is ours, not the program's: what it prints was printed before."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+def _tuples(value):
+    """Lists that a function returns are tuples."""
+    if isinstance(value, list):
+        return tuple(_tuples(v) for v in value)
+    if st.is_nested(value):
+        return st.rebuild(value, [_tuples(c) for c in st.children(value)])
+    return value
+
+
+def _shape(part):
+    return part.shape.as_list()
+
+
+def _open(a, b):
+    if not isinstance(a, TensorSpec) or not isinstance(b, TensorSpec):
+        return _loose(a, True)
+    if a.dtype != b.dtype or a.shape.rank != b.shape.rank:
+        not_traceable("the kind of its result depends on the shape of an element")
+    return TensorSpec([x if x == y else None for x, y in zip(a.shape.as_list(), b.shape.as_list())], a.dtype)
+
+
+def _loose(spec, is_open):
+    """A specification learnt from one element: sizes are not promised when others may differ."""
+    if not is_open or not isinstance(spec, TensorSpec):
+        return spec
+    return TensorSpec([None] * spec.shape.rank, spec.dtype)
+
+
+def scalar(kind, what):
+    """A check that a function gives one scalar of a kind."""
+
+    def check(result):
+        flat = st.flat_parts(result)
+        if len(flat) != 1 or flat[0].dtype.name != kind or flat[0].shape.rank not in (0, None):
+            raise TypeError(f"{what} must return a single {kind} scalar, got {st.map_leaves(st.spec_of, result)}")
+        return result
+
+    return check
+
+
+__all__ = ["MapFunction", "bill", "recorder", "scalar", "np", "tensor"]
