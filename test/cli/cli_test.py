@@ -133,7 +133,7 @@ class Training(Command):
         self.assertEqual(lines[0], "mlp: 9026 parameters, adam:lr=0.01, loss sparse_categorical_crossentropy, accuracy, "
                          "batches of 32")
         for i in range(3):
-            self.assertRegex(lines[1 + i], r"^Epoch %d/3 - [\d.]+ s - [\d.]+k? samples/s - loss \d\.\d+(e-\d+)? - "
+            self.assertRegex(lines[1 + i], r"^Epoch %d/3 - [\d.]+ s - [\d.]+[kM]? samples/s - loss \d\.\d+(e-\d+)? - "
                              r"accuracy \d\.\d{4} - val_loss \d\.\d+(e-\d+)? - val_accuracy \d\.\d{4}$" % (i + 1))
         self.assertEqual(lines[4:], ["weights: w.safetensors"])
         history = json.loads(self.read("h.json"))
