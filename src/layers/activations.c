@@ -32,7 +32,7 @@ const stk_activation_def *stk_activation_find(const char *name)
 
 void stk_activation_near_misses(const char *name, char *text, size_t size)
 {
-    stk_near_misses(name, names, COUNT, text, size);
+    stk_did_you_mean(name, names, COUNT, text, size);
 }
 
 stk_val stk_g_activation(stk_graph *g, const char *name, stk_val x)

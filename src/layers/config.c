@@ -405,7 +405,7 @@ static stk_status check_members(stk_reader *r, const stk_fields *fields, const s
         int32_t n = 0;
         for (; n < fields->count && n < MOST; n++) names[n] = fields->rows[n].name;
         char near[128];
-        stk_near_misses(v->name, names, n, near, sizeof near);
+        stk_did_you_mean(v->name, names, n, near, sizeof near);
         return stk_fail(r->err, STK_ERR_UNSUPPORTED, "%s: option '%.64s' is not known.%s", r->where,
                         v->name, near);
     }

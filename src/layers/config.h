@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/near.h"
+#include "base/spelling.h"
 #include "stoker/layers.h"
 
 #include <stddef.h>

@@ -281,7 +281,7 @@ stk_status stk_model_set_trainable(stk_model *m, const char *layer, bool trainab
         return STK_OK;
     }
     char near[128];
-    stk_near_misses(layer, names, n, near, sizeof near);
+    stk_did_you_mean(layer, names, n, near, sizeof near);
     return stk_fail(err, STK_ERR_ARGUMENT, "model '%s' has no layer '%.64s'.%s", stk_model_name(m),
                     layer, near);
 }

@@ -68,7 +68,7 @@ static stk_status unknown_name(const stk_model *m, const char *name, stk_error *
     int32_t n = 0;
     for (; n < stk_model_weight_count(m) && n < MOST; n++) known[n] = stk_model_weight(m, n).name;
     char near[160];
-    stk_near_misses(name, known, n, near, sizeof near);
+    stk_did_you_mean(name, known, n, near, sizeof near);
     return stk_fail(err, STK_ERR_ARGUMENT, "model '%s' has no weight '%.100s'.%s",
                     stk_model_name(m), name, near);
 }

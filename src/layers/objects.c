@@ -146,5 +146,5 @@ void stk_object_near_misses(stk_family family, const char *name, char *text, siz
     int32_t n = 0;
     for (int32_t i = 0; i < COUNT; i++)
         if (defs[i].family == family) names[n++] = defs[i].keras_class;
-    stk_near_misses(name, names, n, text, size);
+    stk_did_you_mean(name, names, n, text, size);
 }

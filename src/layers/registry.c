@@ -38,7 +38,7 @@ void stk_layer_near_misses(const char *keras_class, char *text, size_t size)
 {
     const char *names[COUNT];
     for (int32_t i = 0; i < COUNT; i++) names[i] = layers[i]->keras_class;
-    stk_near_misses(keras_class, names, COUNT, text, size);
+    stk_did_you_mean(keras_class, names, COUNT, text, size);
 }
 
 /* Keras' two replacements: (.)([A-Z][a-z]+) -> \1_\2, then ([a-z])([A-Z]) -> \1_\2, then lower case. */

@@ -1,7 +1,7 @@
 /* Options by table: text and JSON in, JSON out, and messages that list what exists. */
 #include "optim/options.h"
 
-#include "base/near.h"
+#include "base/spelling.h"
 #include "base/number.h"
 
 #include <math.h>

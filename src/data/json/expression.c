@@ -3,7 +3,7 @@
 #include "data/json/expression.h"
 
 #include "base/dtype.h"
-#include "base/near.h"
+#include "base/spelling.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -224,7 +224,7 @@ static int32_t no_function(parser *p, const char *name)
     const char *names[NAMED + 1] = {"where"};
     char near[128];
     for (int k = 0; k < NAMED; k++) names[k + 1] = named_rows[k].name;
-    stk_near_misses(name, names, NAMED + 1, near, sizeof near);
+    stk_did_you_mean(name, names, NAMED + 1, near, sizeof near);
     return wrong(p, "there is no function %.40s()%s%s", name, *near ? "." : "", near);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/dtype.h"
 #include "base/file.h"
-#include "base/near.h"
+#include "base/spelling.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static stk_status unknown_option(const char *name, const stk_pipeline_option *li
         names[n] = list[n].name;
         snprintf(text + strlen(text), sizeof text - strlen(text), " %s", names[n]);
     }
-    stk_near_misses(name, names, n, near, sizeof near);
+    stk_did_you_mean(name, names, n, near, sizeof near);
     return stk_fail(err, STK_ERR_FORMAT, "it has no option \"%.40s\"; it knows%s%s%s", name,
                     n ? text : " none", *near ? "." : "", near);
 }
@@ -256,7 +256,7 @@ static stk_status no_such_op(const stk_json *op, stk_error *err)
         names[i] = rows[i].name;
         snprintf(list + strlen(list), sizeof list - strlen(list), " %s", names[i]);
     }
-    stk_near_misses(name, names, ROWS, near, sizeof near);
+    stk_did_you_mean(name, names, ROWS, near, sizeof near);
     return *near
                ? stk_fail(err, STK_ERR_FORMAT, "there is no op \"%.40s\".%s", name, near)
                : stk_fail(err, STK_ERR_FORMAT, "there is no op \"%.40s\"; there are%s", name, list);

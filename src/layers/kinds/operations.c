@@ -242,5 +242,5 @@ void stk_operation_near_misses(const char *keras_class, char *text, size_t size)
     enum { COUNT = sizeof defs / sizeof *defs };
     const char *names[COUNT];
     for (int32_t i = 0; i < COUNT; i++) names[i] = defs[i].keras_class;
-    stk_near_misses(keras_class, names, COUNT, text, size);
+    stk_did_you_mean(keras_class, names, COUNT, text, size);
 }

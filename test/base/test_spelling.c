@@ -1,7 +1,7 @@
 /* Near misses: distances of words, and what a message suggests. */
 #include "check.h"
 
-#include "base/near.h"
+#include "base/spelling.h"
 
 #include <string.h>
 
@@ -29,16 +29,16 @@ TEST(suggestions)
     static const char *const names[] = {"take", "skip", NULL, "batch", "rebatch", "shuffle"};
     enum { COUNT = sizeof names / sizeof *names };
     char text[64];
-    stk_near_misses("tkae", names, COUNT, text, sizeof text);
+    stk_did_you_mean("tkae", names, COUNT, text, sizeof text);
     CHECK_STR(text, " Did you mean take?");
-    stk_near_misses("ebatch", names, COUNT, text, sizeof text);
+    stk_did_you_mean("ebatch", names, COUNT, text, sizeof text);
     CHECK_STR(text, " Did you mean batch or rebatch?");
-    stk_near_misses("convolve", names, COUNT, text, sizeof text);
+    stk_did_you_mean("convolve", names, COUNT, text, sizeof text);
     CHECK_STR(text, "");
     char small[20]; /* room for one name, not for two */
-    stk_near_misses("ebatch", names, COUNT, small, sizeof small);
+    stk_did_you_mean("ebatch", names, COUNT, small, sizeof small);
     CHECK(strlen(small) < sizeof small);
-    stk_near_misses("tkae", names, COUNT, text, 3);
+    stk_did_you_mean("tkae", names, COUNT, text, 3);
     CHECK_STR(text, "");
 }
 

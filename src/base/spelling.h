@@ -1,6 +1,6 @@
-/* near.h - names that were probably meant: what a message says after "there is no ...". */
-#ifndef STK_BASE_NEAR_H
-#define STK_BASE_NEAR_H
+/* spelling.h - names that were probably meant: what a message says after "there is no ...". */
+#ifndef STK_BASE_SPELLING_H
+#define STK_BASE_SPELLING_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 int32_t stk_word_distance(const char *a, size_t na, const char *b, size_t nb);
 
 /* The names of a list (NULLs are passed over) that are spelled nearly like `name`: " Did you mean Dense or Dot?", or "". */
-void stk_near_misses(const char *name, const char *const *names, int32_t count, char *text,
-                     size_t size);
+void stk_did_you_mean(const char *name, const char *const *names, int32_t count, char *text,
+                      size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* Near misses of names: Levenshtein's distance, with swaps of neighbouring letters as one step. */
-#include "base/near.h"
+#include "base/spelling.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -29,8 +29,8 @@ int32_t stk_word_distance(const char *a, size_t na, const char *b, size_t nb)
     return rows[na % 3][nb];
 }
 
-void stk_near_misses(const char *name, const char *const *names, int32_t count, char *text,
-                     size_t size)
+void stk_did_you_mean(const char *name, const char *const *names, int32_t count, char *text,
+                      size_t size)
 {
     size_t length = strlen(name), used = 0;
     int32_t limit = 1 + (int32_t)(length / 3), found = 0;
