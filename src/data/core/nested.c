@@ -92,15 +92,15 @@ stk_status stk_schema_nested(const stk_schema *in, stk_schema **out, stk_error *
 static stk_dataset *part_dataset(const stk_schema *leaf, int32_t n, int64_t count,
                                  stk_tensor *const *elements, stk_error *err)
 {
-    stk_hold hold = {.width = 1};
+    stk_element_list hold = {.width = 1};
     stk_status status = STK_OK;
     for (int64_t e = 0; e < count && status == STK_OK; e++) {
         stk_tensor *part = stk_tensor_retain(elements[e * n]);
-        status = stk_hold_add(&hold, &part, err);
+        status = stk_element_list_add(&hold, &part, err);
         stk_tensor_release(part);
     }
     stk_dataset *ds = status == STK_OK ? stk_data_elements(&hold, leaf, err) : NULL;
-    stk_hold_release(&hold);
+    stk_element_list_release(&hold);
     if (ds && count < 0) stk_dataset_unknown(ds);
     return ds;
 }
@@ -127,7 +127,7 @@ void stk_nested_save(const stk_tensor *part, stk_state *out)
     stk_state_put(out, f->rank);
     for (int32_t i = 0; i < f->rank; i++) stk_state_put(out, f->shape[i]);
     stk_state_put_blob(out, f->name, strlen(f->name));
-    stk_hold_save(ds->config, out);
+    stk_element_list_save(ds->config, out);
 }
 
 stk_status stk_nested_restore(stk_state *in, stk_tensor **out, stk_error *err)
@@ -143,12 +143,12 @@ stk_status stk_nested_restore(stk_state *in, stk_tensor **out, stk_error *err)
     STK_TRY(stk_state_status(in, err));
     if (size) memcpy(name, bytes, size);
     stk_schema *leaf = NULL;
-    stk_hold hold = {.width = 1};
+    stk_element_list hold = {.width = 1};
     STK_TRY(stk_schema_new(1, &f, NULL, &leaf, err));
-    stk_status status = stk_hold_restore(&hold, in, err);
+    stk_status status = stk_element_list_restore(&hold, in, err);
     stk_dataset *ds = status == STK_OK ? stk_data_elements(&hold, leaf, err) : NULL;
     if (status == STK_OK) status = wrap(ds, out, err);
-    stk_hold_release(&hold);
+    stk_element_list_release(&hold);
     stk_schema_release(leaf);
     return status;
 }
@@ -157,15 +157,15 @@ stk_status stk_nested_restore(stk_state *in, stk_tensor **out, stk_error *err)
 static stk_dataset *whole_element(const stk_schema *schema, stk_tensor *const *parts,
                                   stk_error *err)
 {
-    stk_hold hold = {.width = schema->n};
+    stk_element_list hold = {.width = schema->n};
     stk_tensor **handles = stk_parts_new(schema->n);
     stk_status status = handles ? STK_OK : stk_fail_memory(err, "elements", 64);
     for (int32_t i = 0; status == STK_OK && parts && i < schema->n; i++)
         handles[i] = stk_tensor_retain(parts[i]);
-    if (status == STK_OK && parts) status = stk_hold_add(&hold, handles, err);
+    if (status == STK_OK && parts) status = stk_element_list_add(&hold, handles, err);
     stk_dataset *ds = status == STK_OK ? stk_data_elements(&hold, schema, err) : NULL;
     if (handles) stk_elements_free(schema->n, handles);
-    stk_hold_release(&hold);
+    stk_element_list_release(&hold);
     if (ds && !parts) stk_dataset_unknown(ds);
     return ds;
 }

@@ -5,7 +5,7 @@
 #ifndef STK_DATA_NESTED_H
 #define STK_DATA_NESTED_H
 
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 /* The schema of each part alone, n of them in a new array. */
 stk_status stk_leaves_new(const stk_schema *schema, stk_schema ***out, stk_error *err);

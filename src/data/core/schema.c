@@ -1,5 +1,5 @@
 /* Schemas: counted copies in one block, [refs | stk_schema | fields | texts]. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 #include "base/dtype.h"
 

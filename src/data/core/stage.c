@@ -1,7 +1,7 @@
 /* Stages: the tree of a running stream, and access by number with counting. */
 #include "base/clock.h"
 #include "base/tensor.h"
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/core/run.h"
 
 #include <string.h>

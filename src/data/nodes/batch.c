@@ -1,7 +1,7 @@
 /* batch - elements stacked along a new first axis. By number: neighbours of a memory source are a view, anything else
  * is written straight into the rows of a reused batch. In order: a parallel map below is taken over, so that workers
  * map a batch's elements into its rows; other inputs are read and stacked. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/nodes/map.h"
 #include "data/workers/marks.h"
 #include "data/workers/ring.h"

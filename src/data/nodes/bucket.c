@@ -1,6 +1,6 @@
 /* bucket_by_sequence_length - elements of similar length batched together and padded. A bucket is handed out when it
  * is full; what is left at the end comes by rising length. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/nodes/pad.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
 
 typedef struct sorting {
     stk_iter *in;
-    stk_hold *held; /* n */
+    stk_element_list *held; /* n */
     int64_t seen;
     bool ended;
     stk_tensor **parts;
@@ -48,7 +48,7 @@ static stk_status open(stk_iter *it, stk_error *err)
     own->parts = stk_parts_new(width);
     if (!own->held || !own->parts) return stk_fail_memory(err, "bucket_by_sequence_length", 64);
     for (int32_t b = 0; b < c->n; b++)
-        own->held[b] = (stk_hold){.width = width, .stage = it->stage};
+        own->held[b] = (stk_element_list){.width = width, .stage = it->stage};
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
 
@@ -69,7 +69,7 @@ static stk_status hand_out(stk_iter *it, int32_t b, stk_tensor **parts, stk_erro
 {
     sorting *own = it->own;
     const buckets *c = it->stage->ds->config;
-    stk_hold *h = &own->held[b];
+    stk_element_list *h = &own->held[b];
     stk_pads pads = c->pads;
     stk_field *fields = NULL;
     if (c->to_boundary) {
@@ -89,7 +89,7 @@ static stk_status hand_out(stk_iter *it, int32_t b, stk_tensor **parts, stk_erro
     }
     stk_status status = stk_pad_stack(it->stage->run, "bucket_by_sequence_length", &pads, h->count,
                                       h->parts, parts, err);
-    stk_hold_clear(h);
+    stk_element_list_clear(h);
     stk_free(fields);
     return status;
 }
@@ -116,7 +116,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
         int32_t b = 0;
         int64_t length;
         status = bucket_of(it, &b, &length, err);
-        if (status == STK_OK) status = stk_hold_add(&own->held[b], own->parts, err);
+        if (status == STK_OK) status = stk_element_list_add(&own->held[b], own->parts, err);
         stk_parts_release(it->stage->ds->schema->n, own->parts);
         STK_TRY(status);
         if (own->held[b].count == c->sizes[b]) return hand_out(it, b, parts, err);
@@ -130,7 +130,7 @@ static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
     const buckets *c = it->stage->ds->config;
     stk_state_put(out, own->seen);
     stk_state_put(out, own->ended);
-    for (int32_t b = 0; b < c->n; b++) stk_hold_save(&own->held[b], out);
+    for (int32_t b = 0; b < c->n; b++) stk_element_list_save(&own->held[b], out);
     return stk_iter_save(own->in, out, err);
 }
 
@@ -140,7 +140,7 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
     const buckets *c = it->stage->ds->config;
     own->seen = stk_state_get_in(in, 0, INT64_MAX);
     own->ended = stk_state_get_in(in, 0, 1);
-    for (int32_t b = 0; b < c->n; b++) STK_TRY(stk_hold_restore(&own->held[b], in, err));
+    for (int32_t b = 0; b < c->n; b++) STK_TRY(stk_element_list_restore(&own->held[b], in, err));
     return stk_iter_restore(own->in, in, err);
 }
 
@@ -148,7 +148,7 @@ static void close(stk_iter *it)
 {
     sorting *own = it->own;
     const buckets *c = it->stage->ds->config;
-    for (int32_t b = 0; own->held && b < c->n; b++) stk_hold_release(&own->held[b]);
+    for (int32_t b = 0; own->held && b < c->n; b++) stk_element_list_release(&own->held[b]);
     stk_free(own->held);
     stk_free(own->parts);
     stk_iter_close(own->in);

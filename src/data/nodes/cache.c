@@ -5,7 +5,7 @@
  * filled it. A file is written by the first stream that gets to its end, and read from then on. A saved position is a
  * count; what comes before it is made again when the cache is not there yet. */
 #include "data/nodes/cache.h"
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/core/run.h"
 #include "data/formats/snapshot.h"
 
@@ -19,7 +19,7 @@ typedef struct cache {
     pthread_mutex_t lock;   /* of what follows */
     stk_tensor ***elements; /* by number: each NULL or an array of handles (atomic) */
     int64_t bytes;          /* atomic */
-    stk_hold held;          /* in order */
+    stk_element_list held;  /* in order */
     bool filled, filling;
     stk_dataset *file; /* in order, on disk: open once it is there */
     int64_t limit;     /* bytes; 0: what the stream's budget has, and failure beyond it */
@@ -37,7 +37,7 @@ static void drop(stk_dataset *ds)
         stk_free(c->elements[i]);
     }
     stk_free(c->elements);
-    stk_hold_release(&c->held);
+    stk_element_list_release(&c->held);
     stk_dataset_release(c->file);
     stk_free(c->path);
     pthread_mutex_destroy(&c->lock);
@@ -136,7 +136,7 @@ typedef struct walking {
     stk_iter *in; /* the input, or the file */
     stk_stage *file;
     stk_snapshot_writer writer;
-    stk_hold held;
+    stk_element_list held;
     bool fills, reads, ended;
     stk_tensor **parts;
 } walking;
@@ -207,7 +207,7 @@ static stk_status keep(stk_iter *it, stk_tensor *const *parts, stk_error *err)
         return STK_OK;
     }
     share(own->held.width, parts, own->parts);
-    stk_status status = stk_hold_add(&own->held, own->parts, err);
+    stk_status status = stk_element_list_add(&own->held, own->parts, err);
     if (status != STK_OK) give_back(it->stage, stk_cached_bytes(own->held.width, parts));
     stk_parts_release(own->held.width, own->parts);
     return status;
@@ -221,7 +221,7 @@ static stk_status finish(stk_iter *it, stk_error *err)
     pthread_mutex_lock(&c->lock);
     if (status == STK_OK && !c->path) {
         c->held = own->held;
-        own->held = (stk_hold){.width = c->held.width};
+        own->held = (stk_element_list){.width = c->held.width};
         c->filled = true;
     }
     c->filling = false;
@@ -240,7 +240,7 @@ static void stop_filling(stk_iter *it)
     stk_snapshot_abandon(&own->writer);
     int64_t bytes = stk_parts_bytes(own->held.count * own->held.width, own->held.parts);
     give_back(it->stage, bytes + own->held.count * 64);
-    stk_hold_clear(&own->held);
+    stk_element_list_clear(&own->held);
     pthread_mutex_lock(&c->lock);
     c->filling = false;
     pthread_mutex_unlock(&c->lock);
@@ -301,7 +301,7 @@ static void shut(stk_iter *it)
     walking *own = it->own;
     stop_filling(it);
     stk_snapshot_abandon(&own->writer);
-    stk_hold_release(&own->held);
+    stk_element_list_release(&own->held);
     stk_free(own->parts);
     stk_iter_close(own->in);
     stk_stage_release(own->file);

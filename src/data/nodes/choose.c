@@ -1,7 +1,7 @@
 /* choose_from_datasets, sample_from_datasets - each output comes from one of several inputs: the one that a dataset of
  * numbers names, or one drawn by weights. Draw k is keyed by (seed, epoch, k). */
 #include "base/rng.h"
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/core/iter.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* concatenate - one dataset after the other. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 /* ---- by number ------------------------------------------------------------------------------------- */
 static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tensor **parts,

@@ -1,9 +1,9 @@
 /* elements - a list of whole elements, each of its own shape: what a window or a group consists of. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 #include <stdio.h>
 
-static void drop(stk_dataset *ds) { stk_hold_release(ds->config); }
+static void drop(stk_dataset *ds) { stk_element_list_release(ds->config); }
 
 static void describe(const stk_dataset *ds, char *text, size_t size)
 {
@@ -15,7 +15,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 {
     (void)epoch;
     (void)err;
-    const stk_hold *h = stage->ds->config;
+    const stk_element_list *h = stage->ds->config;
     for (int32_t i = 0; i < h->width; i++)
         parts[i] = stk_tensor_retain(h->parts[index * h->width + i]);
     return STK_OK;
@@ -28,13 +28,13 @@ const stk_node_kind stk_node_elements = {.name = "elements",
                                          .steady = stk_always_steady,
                                          .passes = true};
 
-stk_dataset *stk_data_elements(stk_hold *h, const stk_schema *schema, stk_error *err)
+stk_dataset *stk_data_elements(stk_element_list *h, const stk_schema *schema, stk_error *err)
 {
-    stk_dataset *ds = stk_dataset_make(&stk_node_elements, 0, NULL, sizeof(stk_hold), err);
+    stk_dataset *ds = stk_dataset_make(&stk_node_elements, 0, NULL, sizeof(stk_element_list), err);
     if (!ds) return NULL;
-    *(stk_hold *)ds->config = *h;
-    *h = (stk_hold){.width = h->width};
-    ds->cardinality = ((stk_hold *)ds->config)->count;
+    *(stk_element_list *)ds->config = *h;
+    *h = (stk_element_list){.width = h->width};
+    ds->cardinality = ((stk_element_list *)ds->config)->count;
     ds->random = true;
     stk_dataset_set_schema(ds, stk_schema_retain(schema));
     return ds;

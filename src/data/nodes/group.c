@@ -1,6 +1,6 @@
 /* group_by_window - elements that share a key are collected; each `size` of them become a dataset that a function turns
  * into another, whose elements are handed out. At the end the groups that are left follow, oldest key first. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,14 +27,14 @@ static void describe(const stk_dataset *ds, char *text, size_t size)
 
 typedef struct group {
     int64_t key;
-    stk_hold held;
+    stk_element_list held;
 } group;
 
 typedef struct grouping {
-    stk_iter *in, *window; /* window: being handed out, or NULL */
-    stk_stage *stage;      /* of it */
-    int64_t key;           /* of it */
-    stk_hold members;      /* of it: second handles, for saving */
+    stk_iter *in, *window;    /* window: being handed out, or NULL */
+    stk_stage *stage;         /* of it */
+    int64_t key;              /* of it */
+    stk_element_list members; /* of it: second handles, for saving */
     group *groups;
     int64_t count, capacity, seen, windows;
     bool ended;
@@ -47,7 +47,7 @@ static stk_status open(stk_iter *it, stk_error *err)
 {
     grouping *own = it->own;
     own->parts = stk_parts_new(width_of(it));
-    own->members = (stk_hold){.width = width_of(it), .stage = it->stage};
+    own->members = (stk_element_list){.width = width_of(it), .stage = it->stage};
     if (!own->parts) return stk_fail_memory(err, "group_by_window", 64);
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
 }
@@ -71,17 +71,17 @@ static stk_status start_window(stk_iter *it, stk_error *err)
 {
     grouping *own = it->own;
     const group_node *c = it->stage->ds->config;
-    stk_hold copy = {.width = own->members.width};
+    stk_element_list copy = {.width = own->members.width};
     stk_status status = STK_OK;
     for (int64_t i = 0; i < own->members.count && status == STK_OK; i++) {
         for (int32_t p = 0; p < copy.width; p++)
             own->parts[p] = stk_tensor_retain(own->members.parts[i * copy.width + p]);
-        status = stk_hold_add(&copy, own->parts, err);
+        status = stk_element_list_add(&copy, own->parts, err);
         stk_parts_release(copy.width, own->parts);
     }
     stk_dataset *elements =
         status == STK_OK ? stk_data_elements(&copy, it->stage->in[0]->ds->schema, err) : NULL;
-    stk_hold_release(&copy);
+    stk_element_list_release(&copy);
     if (!elements) return STK_ERR_MEMORY;
     stk_error error = {.code = STK_OK};
     stk_dataset *given = c->fn.call(c->fn.context, own->key, elements, &error);
@@ -97,13 +97,13 @@ static void end_window(stk_iter *it)
     stk_stage_release(own->stage);
     own->window = NULL;
     own->stage = NULL;
-    stk_hold_clear(&own->members);
+    stk_element_list_clear(&own->members);
 }
 
 static stk_status hand_group(stk_iter *it, group *g, stk_error *err)
 {
     grouping *own = it->own;
-    stk_hold members = own->members;
+    stk_element_list members = own->members;
     own->members = g->held;
     g->held = members; /* the old array is used again */
     own->key = g->key;
@@ -128,7 +128,7 @@ static stk_status collect(stk_iter *it, stk_error *err)
         status = stk_fn_call(c->key_of, it->epoch, own->seen - 1, own->parts, &key, err);
         if (status == STK_OK) status = find_group(it, (int64_t)stk_tensor_at(key, 0), &g, err);
         stk_tensor_release(key);
-        if (status == STK_OK) status = stk_hold_add(&g->held, own->parts, err);
+        if (status == STK_OK) status = stk_element_list_add(&g->held, own->parts, err);
         stk_parts_release(width_of(it), own->parts);
         STK_TRY(status);
         if (g->held.count == c->size) return hand_group(it, g, err);
@@ -166,13 +166,13 @@ static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
     stk_state_put(out, own->count);
     for (int64_t i = 0; i < own->count; i++) {
         stk_state_put(out, own->groups[i].key);
-        stk_hold_save(&own->groups[i].held, out);
+        stk_element_list_save(&own->groups[i].held, out);
     }
     STK_TRY(stk_iter_save(own->in, out, err));
     stk_state_put(out, own->window != NULL);
     if (!own->window) return STK_OK;
     stk_state_put(out, own->key);
-    stk_hold_save(&own->members, out);
+    stk_element_list_save(&own->members, out);
     return stk_iter_save(own->window, out, err);
 }
 
@@ -188,12 +188,12 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
         int64_t key = stk_state_get(in);
         STK_TRY(stk_state_status(in, err));
         STK_TRY(find_group(it, key, &g, err));
-        STK_TRY(stk_hold_restore(&g->held, in, err));
+        STK_TRY(stk_element_list_restore(&g->held, in, err));
     }
     STK_TRY(stk_iter_restore(own->in, in, err));
     if (!stk_state_get_in(in, 0, 1)) return stk_state_status(in, err);
     own->key = stk_state_get(in);
-    STK_TRY(stk_hold_restore(&own->members, in, err));
+    STK_TRY(stk_element_list_restore(&own->members, in, err));
     STK_TRY(start_window(it, err));
     return stk_iter_restore(own->window, in, err);
 }
@@ -202,8 +202,8 @@ static void close(stk_iter *it)
 {
     grouping *own = it->own;
     end_window(it);
-    stk_hold_release(&own->members);
-    for (int64_t i = 0; i < own->count; i++) stk_hold_release(&own->groups[i].held);
+    stk_element_list_release(&own->members);
+    for (int64_t i = 0; i < own->count; i++) stk_element_list_release(&own->groups[i].held);
     stk_free(own->groups);
     stk_free(own->parts);
     stk_iter_close(own->in);

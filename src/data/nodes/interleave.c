@@ -4,7 +4,7 @@
  *
  * A lane's position is the state of its iterator when the piece being handed out was begun, and how much of the
  * piece is gone. The element that made the lane is saved with it. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/workers/ring.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "data/nodes/map.h"
 
 #include "base/tensor.h"
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/workers/marks.h"
 #include "data/workers/ring.h"
 #include "data/workers/tune.h"

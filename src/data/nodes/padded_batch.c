@@ -1,5 +1,5 @@
 /* padded_batch - batches of elements whose sizes differ, padded to the largest or to given sizes. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/core/iter.h"
 #include "data/nodes/pad.h"
 
@@ -37,7 +37,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 enum { ENDED }; /* number of the walk */
 
 /* As in batch, a failing element spoils its batch and not the border of the next. */
-static stk_status collect(stk_iter *it, stk_hold *held, int64_t *seen, stk_error *err)
+static stk_status collect(stk_iter *it, stk_element_list *held, int64_t *seen, stk_error *err)
 {
     stk_follow *own = it->own;
     const padded *c = it->stage->ds->config;
@@ -51,7 +51,7 @@ static stk_status collect(stk_iter *it, stk_hold *held, int64_t *seen, stk_error
         own->number[ENDED] = end;
         if (end) break;
         ++*seen;
-        if (status == STK_OK) status = stk_hold_add(held, parts, &error);
+        if (status == STK_OK) status = stk_element_list_add(held, parts, &error);
         stk_parts_release(held->width, parts);
         if (status != STK_OK && first == STK_OK) {
             first = status;
@@ -65,14 +65,14 @@ static stk_status collect(stk_iter *it, stk_hold *held, int64_t *seen, stk_error
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
     const padded *c = it->stage->ds->config;
-    stk_hold held = {.width = it->stage->ds->schema->n};
+    stk_element_list held = {.width = it->stage->ds->schema->n};
     int64_t seen = 0;
     stk_status status = collect(it, &held, &seen, err);
     *end = seen == 0 || (seen < c->size && c->drop_remainder);
     if (status == STK_OK && !*end)
         status = stk_pad_stack(it->stage->run, "padded_batch", &c->pads, held.count, held.parts,
                                parts, err);
-    stk_hold_release(&held);
+    stk_element_list_release(&held);
     return *end ? STK_OK : status;
 }
 

@@ -1,7 +1,7 @@
 /* rejection_resample - drops elements so that their classes come with given frequencies; gives (class, element). Without
  * the frequencies of the input they are counted as they come by. Decision k is keyed by (seed, epoch, k). */
 #include "base/rng.h"
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 #include <stdio.h>
 #include <string.h>

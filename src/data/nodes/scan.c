@@ -1,21 +1,21 @@
 /* scan - a function with a memory: (state, element) -> (state, output), one after the other. reduce - only the state
  * after the last element. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct scan {
     stk_fn *fn;
-    stk_hold initial; /* one element: the state to begin with */
-    bool last;        /* reduce */
+    stk_element_list initial; /* one element: the state to begin with */
+    bool last;                /* reduce */
 } scan;
 
 static void drop(stk_dataset *ds)
 {
     scan *c = ds->config;
     stk_fn_release(c->fn);
-    stk_hold_release(&c->initial);
+    stk_element_list_release(&c->initial);
 }
 
 static void describe(const stk_dataset *ds, char *text, size_t size)
@@ -146,7 +146,7 @@ static stk_status fill(stk_dataset *ds, int32_t n, stk_tensor *const *state, stk
     stk_tensor **handles = stk_parts_new(n);
     if (!handles) return stk_fail_memory(err, "scan", 64);
     for (int32_t i = 0; i < n; i++) handles[i] = stk_tensor_retain(state[i]);
-    stk_status status = stk_hold_add(&c->initial, handles, err);
+    stk_status status = stk_element_list_add(&c->initial, handles, err);
     stk_parts_release(n, handles);
     stk_free(handles);
     if (status == STK_OK && (c->last ? full->n != n : full->n <= n))

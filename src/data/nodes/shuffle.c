@@ -5,7 +5,7 @@
  * State of the buffer: which elements of the input are in it, and the way back to the oldest of them; they are read
  * again after a restore. */
 #include "base/rng.h"
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/workers/marks.h"
 #include "data/nodes/order.h"
 #include "data/core/run.h"
@@ -65,7 +65,7 @@ static stk_status rows(stk_stage *stage, uint64_t epoch, int64_t n, const int64_
 typedef struct shuffling {
     stk_iter *in;
     stk_marks marks;
-    stk_hold held;
+    stk_element_list held;
     int64_t *numbers; /* of the elements held, in the input */
     int64_t room;     /* of numbers */
     int64_t pulled, drawn, ram;
@@ -108,7 +108,7 @@ static stk_status put(stk_iter *it, int64_t number, stk_error *err)
     if (own->held.count == own->room && !STK_GROW(own->numbers, own->held.count, own->room))
         return stk_fail_memory(err, "shuffle", (size_t)own->room * 16);
     STK_TRY(stk_run_take_ram(it->stage->run, "shuffle", bytes, err));
-    stk_status status = stk_hold_add(&own->held, own->parts, err);
+    stk_status status = stk_element_list_add(&own->held, own->parts, err);
     if (status != STK_OK) {
         stk_run_give_ram(it->stage->run, bytes);
         return status;
@@ -255,7 +255,7 @@ static void close(stk_iter *it)
     shuffling *own = it->own;
     stk_run_give_ram(it->stage->run, own->ram);
     __atomic_sub_fetch(&it->stage->count.held, own->ram, __ATOMIC_RELAXED);
-    stk_hold_release(&own->held);
+    stk_element_list_release(&own->held);
     stk_free(own->numbers);
     stk_free(own->parts);
     stk_marks_release(&own->marks);

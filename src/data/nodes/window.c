@@ -80,7 +80,7 @@ static stk_status get(stk_stage *stage, uint64_t epoch, int64_t index, stk_tenso
 /* ---- in order: what is held begins at the window's first element ------------------------------------------ */
 typedef struct sliding {
     stk_iter *in;
-    stk_hold held;
+    stk_element_list held;
     int64_t skip; /* elements between two windows, still to be dropped */
     bool ended;
     stk_tensor **parts;
@@ -89,7 +89,7 @@ typedef struct sliding {
 static stk_status open(stk_iter *it, stk_error *err)
 {
     sliding *own = it->own;
-    own->held = (stk_hold){.width = it->stage->ds->schema->n, .stage = it->stage};
+    own->held = (stk_element_list){.width = it->stage->ds->schema->n, .stage = it->stage};
     own->parts = stk_parts_new(own->held.width);
     if (!own->parts) return stk_fail_memory(err, "window", 64);
     return stk_iter_open(it->stage->in[0], it->epoch, &own->in, err);
@@ -107,7 +107,7 @@ static stk_status fill(stk_iter *it, int64_t span, stk_error *err)
             stk_parts_release(own->held.width, own->parts);
             continue;
         }
-        status = stk_hold_add(&own->held, own->parts, err);
+        status = stk_element_list_add(&own->held, own->parts, err);
         if (status != STK_OK) {
             stk_parts_release(own->held.width, own->parts);
             return status;
@@ -134,7 +134,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
     stk_status status = put_together(it->stage, n, chosen, parts, err);
     stk_free(chosen);
     int64_t gone = stk_min_i64(c->shift, own->held.count);
-    stk_hold_drop(&own->held, gone);
+    stk_element_list_drop(&own->held, gone);
     own->skip = c->shift - gone;
     return status;
 }
@@ -144,7 +144,7 @@ static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
     sliding *own = it->own;
     stk_state_put(out, own->skip);
     stk_state_put(out, own->ended);
-    stk_hold_save(&own->held, out);
+    stk_element_list_save(&own->held, out);
     return stk_iter_save(own->in, out, err);
 }
 
@@ -153,14 +153,14 @@ static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
     sliding *own = it->own;
     own->skip = stk_state_get_in(in, 0, INT64_MAX);
     own->ended = stk_state_get_in(in, 0, 1);
-    STK_TRY(stk_hold_restore(&own->held, in, err));
+    STK_TRY(stk_element_list_restore(&own->held, in, err));
     return stk_iter_restore(own->in, in, err);
 }
 
 static void close(stk_iter *it)
 {
     sliding *own = it->own;
-    stk_hold_release(&own->held);
+    stk_element_list_release(&own->held);
     stk_free(own->parts);
     stk_iter_close(own->in);
 }

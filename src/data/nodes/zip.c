@@ -1,5 +1,5 @@
 /* zip - one element of each input side by side; as long as the shortest. enumerate is a zip with a range. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 #include "data/core/iter.h"
 
 #include <string.h>

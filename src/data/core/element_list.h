@@ -1,27 +1,27 @@
-/* hold.h - a list of elements that a node keeps: groups, buckets, windows, buffers. */
-#ifndef STK_DATA_HOLD_H
-#define STK_DATA_HOLD_H
+/* element_list.h - a list of elements that a node keeps: groups, buckets, windows, buffers. */
+#ifndef STK_DATA_ELEMENT_LIST_H
+#define STK_DATA_ELEMENT_LIST_H
 
 #include "data/core/node.h"
 
-typedef struct stk_hold { /* zero, and width set, to begin with */
-    int32_t width;        /* parts of an element */
+typedef struct stk_element_list { /* zero, and width set, to begin with */
+    int32_t width;                /* parts of an element */
     int64_t count, capacity;
     stk_tensor **parts; /* count * width */
     stk_stage *stage;   /* whose budget counts what is held; NULL: nobody's */
-} stk_hold;
+} stk_element_list;
 
 /* Moves the element's handles in; the parts are NULL afterwards. On failure they stay with the caller. */
-stk_status stk_hold_add(stk_hold *h, stk_tensor **parts, stk_error *err);
-void stk_hold_drop(stk_hold *h, int64_t first); /* releases the first elements */
-void stk_hold_clear(stk_hold *h);               /* releases all; the array stays */
-void stk_hold_release(stk_hold *h);
-void stk_hold_save(const stk_hold *h, stk_state *out);
-stk_status stk_hold_restore(stk_hold *h, stk_state *in, stk_error *err);
+stk_status stk_element_list_add(stk_element_list *h, stk_tensor **parts, stk_error *err);
+void stk_element_list_drop(stk_element_list *h, int64_t first); /* releases the first elements */
+void stk_element_list_clear(stk_element_list *h);               /* releases all; the array stays */
+void stk_element_list_release(stk_element_list *h);
+void stk_element_list_save(const stk_element_list *h, stk_state *out);
+stk_status stk_element_list_restore(stk_element_list *h, stk_state *in, stk_error *err);
 int64_t stk_parts_bytes(int64_t n, stk_tensor *const *parts);
 
 /* A dataset of these very elements, which it takes out of the list. */
-stk_dataset *stk_data_elements(stk_hold *h, const stk_schema *schema, stk_error *err);
+stk_dataset *stk_data_elements(stk_element_list *h, const stk_schema *schema, stk_error *err);
 
 /* Schemas side by side: "(first, second)", leaves numbered on. */
 stk_status stk_schema_join(int32_t n, const stk_schema *const *schemas, stk_schema **out,

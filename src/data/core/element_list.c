@@ -1,5 +1,5 @@
 /* Lists of elements, and schemas put together. */
-#include "data/core/hold.h"
+#include "data/core/element_list.h"
 
 #include "data/core/run.h"
 
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t bytes_of(const stk_hold *h, int64_t elements, stk_tensor *const *parts)
+static int64_t bytes_of(const stk_element_list *h, int64_t elements, stk_tensor *const *parts)
 {
     return h->stage ? stk_parts_bytes(elements * h->width, parts) + 64 * elements : 0;
 }
 
-stk_status stk_hold_add(stk_hold *h, stk_tensor **parts, stk_error *err)
+stk_status stk_element_list_add(stk_element_list *h, stk_tensor **parts, stk_error *err)
 {
     if (h->count == h->capacity) {
         int64_t larger = h->capacity ? h->capacity * 2 : 8;
@@ -32,7 +32,7 @@ stk_status stk_hold_add(stk_hold *h, stk_tensor **parts, stk_error *err)
     return STK_OK;
 }
 
-void stk_hold_drop(stk_hold *h, int64_t first)
+void stk_element_list_drop(stk_element_list *h, int64_t first)
 {
     if (first > h->count) first = h->count;
     if (first <= 0) return;
@@ -43,23 +43,23 @@ void stk_hold_drop(stk_hold *h, int64_t first)
             (size_t)(h->count * h->width) * sizeof *h->parts);
 }
 
-void stk_hold_clear(stk_hold *h) { stk_hold_drop(h, h->count); }
+void stk_element_list_clear(stk_element_list *h) { stk_element_list_drop(h, h->count); }
 
-void stk_hold_release(stk_hold *h)
+void stk_element_list_release(stk_element_list *h)
 {
-    stk_hold_clear(h);
+    stk_element_list_clear(h);
     stk_free(h->parts);
     h->parts = NULL;
     h->capacity = 0;
 }
 
-void stk_hold_save(const stk_hold *h, stk_state *out)
+void stk_element_list_save(const stk_element_list *h, stk_state *out)
 {
     stk_state_put(out, h->count);
     stk_state_put_parts(out, (int32_t)(h->count * h->width), h->parts);
 }
 
-stk_status stk_hold_restore(stk_hold *h, stk_state *in, stk_error *err)
+stk_status stk_element_list_restore(stk_element_list *h, stk_state *in, stk_error *err)
 {
     int64_t count = stk_state_get_in(in, 0, INT32_MAX);
     stk_tensor **parts = stk_parts_new(h->width);
@@ -67,7 +67,7 @@ stk_status stk_hold_restore(stk_hold *h, stk_state *in, stk_error *err)
     stk_status status = stk_state_status(in, err);
     for (int64_t i = 0; i < count && status == STK_OK; i++) {
         status = stk_state_get_parts(in, h->width, parts, err);
-        if (status == STK_OK) status = stk_hold_add(h, parts, err);
+        if (status == STK_OK) status = stk_element_list_add(h, parts, err);
         stk_parts_release(h->width, parts);
     }
     stk_free(parts);
