@@ -1,7 +1,7 @@
 /* job_train.c - a trainer as a job for the doctor. Each variant keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
 #include "base/cpus.h"
-#include "data/stream/keep.h"
+#include "data/stream/cache_placement.h"
 #include "graph/run/store.h"
 #include "train/trainer.h"
 #include "watch/report.h"
@@ -18,7 +18,7 @@ typedef struct train_job {
     stk_tensor **saved; /* in the order of the store */
     double *states;     /* of all callbacks */
     int64_t step;
-    stk_keep_size keeps; /* what a cache would hold */
+    stk_cache_need keeps; /* what a cache would hold */
     stk_dataset
         *kept; /* the data with a cache of kept_mib in it, filled; NULL: nobody asked for it yet */
     int64_t kept_mib, kept_part; /* part: so many elements stand for all; 0: it holds all */
@@ -147,7 +147,7 @@ static stk_status fill_cache(train_job *job, int64_t mib, stk_error *err)
     job->kept = stk_settings_cache(mib, stk_dataset_retain(job->data->dataset), err);
     job->kept_mib = mib;
     if (!job->kept) return STK_ERR_MEMORY;
-    return stk_dataset_keep_fill(job->kept, MOST_SECONDS, &job->kept_part, err);
+    return stk_dataset_fill_placed_cache(job->kept, MOST_SECONDS, &job->kept_part, err);
 }
 
 static stk_status keep_stream(train_variant *l, const stk_job_settings *settings, stk_error *err)
@@ -428,7 +428,7 @@ static bool has_node(const stk_dataset *ds, const char *name)
 static void offer_cache(train_job *job, stk_dataset *ds, stk_job_knob *k)
 {
     static const double MOST_SECONDS = 0.15, SHARE = 0.75;
-    if (!stk_dataset_keep_size(ds, MOST_SECONDS, &job->keeps)) return;
+    if (!stk_dataset_cache_need(ds, MOST_SECONDS, &job->keeps)) return;
     bool fits = (double)job->keeps.bytes <= SHARE * (double)job->keeps.budget;
     k[STK_KNOB_CACHE] = (stk_job_knob){fits, 0, stk_ceil_div(job->keeps.bytes, 1 << 20)};
 }

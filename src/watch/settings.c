@@ -2,7 +2,7 @@
  * training follows it. */
 #include "base/file.h"
 #include "base/json.h"
-#include "data/stream/keep.h"
+#include "data/stream/cache_placement.h"
 #include "watch/report.h"
 
 #include <stdio.h>
@@ -90,7 +90,7 @@ stk_status stk_job_settings_load(const char *path, stk_job_settings *out, stk_er
 
 stk_dataset *stk_settings_cache(int64_t mib, stk_dataset *ds, stk_error *err)
 {
-    return stk_data_keep(ds, stk_min_i64(mib, INT64_MAX >> 20) << 20, err);
+    return stk_data_place_cache(ds, stk_min_i64(mib, INT64_MAX >> 20) << 20, err);
 }
 
 stk_dataset *stk_settings_pipeline(const stk_job_settings *s, stk_dataset *ds, stk_error *err)

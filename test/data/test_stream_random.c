@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "data/stream/keep.h"
+#include "data/stream/cache_placement.h"
 #include "data/json/pipeline.h"
 
 /* ---- random numbers of the test itself ------------------------------------------------------------- */
@@ -298,7 +298,7 @@ TEST(two_hundred_pipelines)
 static bool compare_kept(uint64_t seed, stk_dataset *ds, int threads)
 {
     stk_error err = {.code = STK_OK};
-    stk_dataset *kept = stk_data_keep(stk_dataset_retain(ds), 1 << 20, &err);
+    stk_dataset *kept = stk_data_place_cache(stk_dataset_retain(ds), 1 << 20, &err);
     if (!CHECK_MSG(kept != NULL, "pipeline %d: %s", (int)seed, err.message)) return false;
     bool found = kept != ds;
     stk_stream_options o = stk_stream_options_defaults();

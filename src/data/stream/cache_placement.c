@@ -1,4 +1,4 @@
-/* keep.c - where a cache belongs, what it would hold, and a dataset with it. Nodes say by themselves whether epochs play a
+/* cache_placement.c - where a cache belongs, what it would hold, and a dataset with it. Nodes say by themselves whether epochs play a
  * part in what they give (`steady`), functions and generators whether their result hangs on the element alone (STK_MAP_PURE).
  *
  *     files, decode, shuffle, random_flip, batch, prefetch          the cache comes behind decode
@@ -6,7 +6,7 @@
  *                                                                   pure functions do not mind in which order they are called
  *
  * Where a plan would join two functions to one with other rounding, the cache does not come between them. */
-#include "data/stream/keep.h"
+#include "data/stream/cache_placement.h"
 
 #include "base/clock.h"
 #include "data/nodes/cache.h"
@@ -127,7 +127,7 @@ static stk_dataset *with_cache(stk_dataset *ds, const place *p, int64_t bytes, s
     return in ? stk_dataset_over(ds, &in, err) : NULL;
 }
 
-stk_dataset *stk_data_keep(stk_dataset *ds, int64_t bytes, stk_error *err)
+stk_dataset *stk_data_place_cache(stk_dataset *ds, int64_t bytes, stk_error *err)
 {
     if (!ds) return NULL;
     place p = find_place(ds);
@@ -186,7 +186,7 @@ static double sampled_in_order(stk_dataset *ds, double seconds, stk_tensor **par
     return taken ? sum / (double)taken : 0;
 }
 
-static bool measure(stk_dataset *ds, double seconds, stk_keep_size *out)
+static bool measure(stk_dataset *ds, double seconds, stk_cache_need *out)
 {
     int64_t n = ds->cardinality, bytes = announced(ds->schema);
     double each = (double)bytes + ENTRY;
@@ -199,11 +199,11 @@ static bool measure(stk_dataset *ds, double seconds, stk_keep_size *out)
     stk_free(parts);
     double all = each * (double)n;
     if (n <= 0 || each <= 0 || all > 1e18) return false;
-    *out = (stk_keep_size){.elements = n, .bytes = (int64_t)all};
+    *out = (stk_cache_need){.elements = n, .bytes = (int64_t)all};
     return true;
 }
 
-bool stk_dataset_keep_size(stk_dataset *ds, double seconds, stk_keep_size *out)
+bool stk_dataset_cache_need(stk_dataset *ds, double seconds, stk_cache_need *out)
 {
     place p = ds ? find_place(ds) : (place){NULL, NULL};
     if (!p.behind) return false;
@@ -246,7 +246,8 @@ static stk_status fill(stk_dataset *cache, const stk_stream_options *o, double s
     return status;
 }
 
-stk_status stk_dataset_keep_fill(stk_dataset *ds, double seconds, int64_t *part, stk_error *err)
+stk_status stk_dataset_fill_placed_cache(stk_dataset *ds, double seconds, int64_t *part,
+                                         stk_error *err)
 {
     stk_stream_options o = stk_stream_options_of(ds);
     stk_dataset *cache = cache_in(ds);

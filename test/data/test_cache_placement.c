@@ -1,7 +1,7 @@
 /* Where a cache is put by itself, what it holds, and that nothing changes by it, to the bit. */
 #include "pipelines.h"
 
-#include "data/stream/keep.h"
+#include "data/stream/cache_placement.h"
 #include "stoker/pixels.h"
 
 #include <unistd.h>
@@ -137,7 +137,7 @@ static void keeps(stk_dataset *ds, const char *expected)
     stk_error err = {.code = STK_OK};
     if (!CHECK(ds != NULL)) return;
     for (int threads = 1; threads <= 4; threads += 3) {
-        stk_dataset *with = stk_data_keep(stk_dataset_retain(ds), 1 << 20, &err);
+        stk_dataset *with = stk_data_place_cache(stk_dataset_retain(ds), 1 << 20, &err);
         if (!CHECK_MSG(with != NULL, "%s", err.message)) break;
         CHECK_STR(chain(with), expected);
         CHECK(stk_schema_equal(stk_dataset_schema(ds), stk_dataset_schema(with)));
@@ -326,7 +326,7 @@ TEST(functions_and_generators_that_say_so)
 TEST(nowhere)
 {
     stk_error err;
-    stk_keep_size size;
+    stk_cache_need size;
     keeps(finish(mix(images())), "prefetch batch shuffle memory"); /* is in memory */
     keeps(finish(map(images(), &not_known)), "prefetch batch map memory");
     keeps(finish(flip(images())), "prefetch batch map memory");
@@ -334,21 +334,21 @@ TEST(nowhere)
           "prefetch batch cache map memory"); /* the one that was there */
     stk_dataset *endless = stk_data_repeat(images(), STK_INFINITE, &err);
     endless = map(stk_data_zip(1, &endless, &err), &counting);
-    CHECK(!stk_dataset_keep_size(endless, 0.1, &size));
+    CHECK(!stk_dataset_cache_need(endless, 0.1, &size));
     stk_dataset_release(endless);
     stk_dataset *any = map(stk_data_filter(images(), &times_ten, &err), &counting);
-    CHECK(!stk_dataset_keep_size(any, 0.1, &size)); /* nobody says what the filter does */
+    CHECK(!stk_dataset_cache_need(any, 0.1, &size)); /* nobody says what the filter does */
     stk_dataset_release(any);
-    CHECK(stk_data_keep(NULL, 1, &err) == NULL);
+    CHECK(stk_data_place_cache(NULL, 1, &err) == NULL);
 }
 
 /* ---- sizes --------------------------------------------------------------------------------------------------------- */
 TEST(sizes)
 {
-    stk_keep_size size = {0};
+    stk_cache_need size = {0};
     stk_dataset *ds = finish(mix(map(images(), &counting)));
     calls = 0;
-    REQUIRE(CHECK(stk_dataset_keep_size(ds, 0.1, &size)));
+    REQUIRE(CHECK(stk_dataset_cache_need(ds, 0.1, &size)));
     CHECK_EQ_I64(calls, 0); /* announced, not measured */
     CHECK_EQ_I64(size.elements, IMAGES);
     CHECK_EQ_I64(size.bytes, IMAGES * (SIDE * SIDE * 3 + 4 + 64));
@@ -360,7 +360,7 @@ TEST(sizes)
     stk_map_fn growing = {
         .name = "grow", .call = call_growing, .output = &schema, .flags = STK_MAP_PURE};
     ds = map(stk_data_range(0, 1000, 1, NULL), &growing);
-    REQUIRE(CHECK(stk_dataset_keep_size(ds, 5, &size)));
+    REQUIRE(CHECK(stk_dataset_cache_need(ds, 5, &size)));
     double real = 1000 * (450 * 4 + 64);
     CHECK(size.elements == 1000 && (double)size.bytes > 0.7 * real &&
           (double)size.bytes < 1.5 * real);
@@ -368,7 +368,7 @@ TEST(sizes)
 
     stk_map_fn some = {.name = "some", .call = times_ten.call, .flags = STK_MAP_PURE};
     ds = stk_data_filter(stk_data_range(0, 50, 1, NULL), &some, NULL); /* all but 0, nobody knows */
-    REQUIRE(CHECK(stk_dataset_keep_size(ds, 5, &size)));
+    REQUIRE(CHECK(stk_dataset_cache_need(ds, 5, &size)));
     CHECK_EQ_I64(size.elements, 49);
     CHECK(size.bytes >= 49 * (8 + 64));
     stk_dataset_release(ds);
@@ -387,7 +387,7 @@ static int64_t calls_of_epoch(stk_dataset *ds, uint64_t epoch)
 TEST(each_is_made_once)
 {
     stk_error err;
-    stk_dataset *ds = stk_data_keep(finish(mix(map(images(), &counting))), 1 << 20, &err);
+    stk_dataset *ds = stk_data_place_cache(finish(mix(map(images(), &counting))), 1 << 20, &err);
     CHECK_EQ_I64(calls_of_epoch(ds, 0), IMAGES);
     CHECK_EQ_I64(calls_of_epoch(ds, 1), 0);
     stk_dataset_release(ds);
@@ -398,14 +398,14 @@ TEST(what_does_not_fit)
 {
     stk_error err;
     int64_t each = SIDE * SIDE * 3 + 4 + 64;
-    stk_dataset *ds = stk_data_keep(map(images(), &counting), 10 * each, &err);
+    stk_dataset *ds = stk_data_place_cache(map(images(), &counting), 10 * each, &err);
     CHECK_EQ_I64(calls_of_epoch(ds, 0), IMAGES);
     CHECK_EQ_I64(calls_of_epoch(ds, 1), IMAGES - 10);
     CHECK(kept.status == STK_OK && kept.elements == IMAGES);
     stk_dataset_release(ds);
     stk_map_fn serial = counting;
     serial.flags |= STK_MAP_SERIAL;
-    ds = stk_data_keep(map(images(), &serial), 10 * each, &err);
+    ds = stk_data_place_cache(map(images(), &serial), 10 * each, &err);
     CHECK_STR(chain(ds), "cache map memory");
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         CHECK_EQ_I64(calls_of_epoch(ds, epoch), IMAGES);
@@ -419,14 +419,15 @@ static void fill_all_or_some(const stk_map_fn *fn)
     enum { MANY = 2000 };
     stk_error err;
     int64_t part = -1;
-    stk_dataset *ds = stk_data_keep(finish(mix(map(images(), fn))), 1 << 20, &err);
-    CHECK_OK(stk_dataset_keep_fill(ds, 10, &part, &err));
+    stk_dataset *ds = stk_data_place_cache(finish(mix(map(images(), fn))), 1 << 20, &err);
+    CHECK_OK(stk_dataset_fill_placed_cache(ds, 10, &part, &err));
     CHECK_EQ_I64(part, 0);
     CHECK_EQ_I64(calls_of_epoch(ds, 1), 0);
     CHECK_EQ_I64(kept.elements, (IMAGES + 3) / 4);
     stk_dataset_release(ds);
-    ds = stk_data_keep(finish(mix(map(stk_data_range(0, MANY, 1, &err), fn))), 1 << 20, &err);
-    CHECK_OK(stk_dataset_keep_fill(ds, 0, &part, &err)); /* at 2 ms each */
+    ds =
+        stk_data_place_cache(finish(mix(map(stk_data_range(0, MANY, 1, &err), fn))), 1 << 20, &err);
+    CHECK_OK(stk_dataset_fill_placed_cache(ds, 0, &part, &err)); /* at 2 ms each */
     CHECK_MSG(part > 0 && part < MANY, "%d", (int)part);
     CHECK_EQ_I64(calls_of_epoch(ds, 1), 0);
     CHECK_EQ_I64(kept.elements, MANY / 4); /* some stand for all */
@@ -442,7 +443,7 @@ TEST(filled_in_time_or_not)
     fill_all_or_some(&slow);
     fill_all_or_some(&serial);
     stk_dataset *without = images();
-    CHECK_OK(stk_dataset_keep_fill(without, 1, &part, &err)); /* nothing to fill */
+    CHECK_OK(stk_dataset_fill_placed_cache(without, 1, &part, &err)); /* nothing to fill */
     CHECK_EQ_I64(part, 0);
     stk_dataset_release(without);
 }
@@ -453,7 +454,7 @@ TEST(no_memory)
     stk_dataset *ds = finish(flip(resize(map(mix(images()), &counting))));
     for (int64_t n = 1; n < 100; n++) {
         stk_alloc_fail_at(n, false);
-        stk_dataset *with = stk_data_keep(stk_dataset_retain(ds), 1 << 20, &err);
+        stk_dataset *with = stk_data_place_cache(stk_dataset_retain(ds), 1 << 20, &err);
         stk_alloc_fail_at(0, false);
         stk_dataset_release(with);
         if (with) break;
