@@ -46,10 +46,10 @@ static inline uint32_t stk_launch_tag(uint32_t serial, int64_t place)
 }
 
 struct stk_program {
-    struct stk_program *next_live; /* list of all programs, for reports */
-    uint32_t serial;               /* 1 .. STK_TAG_SERIALS - 1 */
-    stk_graph *g;                  /* after all passes; names and types live here */
-    stk_plan plan;                 /* its arena holds params and argument lists */
+    struct stk_program *next_program; /* list of all programs, for reports */
+    uint32_t serial;                  /* 1 .. STK_TAG_SERIALS - 1 */
+    stk_graph *g;                     /* after all passes; names and types live here */
+    stk_plan plan;                    /* its arena holds params and argument lists */
     stk_device *device;
     stk_store *store;
     stk_block *constants; /* uniforms, constants */
@@ -91,7 +91,7 @@ stk_status stk_feeds_await(stk_program *p, stk_error *err); /* the queue waits f
 stk_status stk_feeds_used(stk_program *p, stk_error *err);  /* a run on the slots was queued */
 void stk_feeds_release(stk_program *p);
 
-/* live.c: what is known about the launches of all living programs, for reports. `visit` must not make or release
+/* program_registry.c: what is known about the launches of all living programs, for reports. `visit` must not make or release
  * programs; texts stay valid for the life of the process (names of ops, kernels and implementations). */
 typedef struct stk_launch_facts {
     uint32_t tag;

@@ -1,4 +1,4 @@
-/* live.c - the list of all living programs, so that a report can put names, work and traffic to the spans of a trace
+/* program_registry.c - the list of all living programs, so that a report can put names, work and traffic to the spans of a trace
  * without being handed every program that ran. Not used while programs run. */
 #include "graph/run/program.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list and the numbers */
-static stk_program *first_live;
+static stk_program *first_program;
 static uint32_t last_serial;
 
 void stk_program_number(stk_program *p)
@@ -22,17 +22,17 @@ void stk_program_number(stk_program *p)
 void stk_program_enlist(stk_program *p)
 {
     pthread_mutex_lock(&lock);
-    p->next_live = first_live;
-    first_live = p;
+    p->next_program = first_program;
+    first_program = p;
     pthread_mutex_unlock(&lock);
 }
 
 void stk_program_delist(stk_program *p)
 {
     pthread_mutex_lock(&lock);
-    stk_program **link = &first_live;
-    while (*link && *link != p) link = &(*link)->next_live;
-    if (*link) *link = p->next_live;
+    stk_program **link = &first_program;
+    while (*link && *link != p) link = &(*link)->next_program;
+    if (*link) *link = p->next_program;
     pthread_mutex_unlock(&lock);
 }
 
@@ -168,7 +168,7 @@ stk_status stk_program_visit(void (*visit)(void *context, const stk_program_fact
 {
     stk_status status = STK_OK;
     pthread_mutex_lock(&lock);
-    for (const stk_program *p = first_live; p && status == STK_OK; p = p->next_live)
+    for (const stk_program *p = first_program; p && status == STK_OK; p = p->next_program)
         status = visit_one(p, visit, context, err);
     pthread_mutex_unlock(&lock);
     return status;
