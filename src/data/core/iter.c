@@ -89,7 +89,7 @@ static const stk_walk *walk_for(const stk_stage *stage)
     const stk_dataset *ds = stage->ds;
     if (!ds->random) return ds->kind->walk;
     bool busy = ds->parallel != 1 || ds->ahead != 0;
-    return busy && stk_run_has_workers(stage->run) ? &stk_ahead_walk : &numbered_walk;
+    return busy && stk_run_has_workers(stage->run) ? &stk_parallel_index_walk : &numbered_walk;
 }
 
 stk_status stk_iter_open(stk_stage *stage, uint64_t epoch, stk_iter **out, stk_error *err)

@@ -6,10 +6,13 @@
 
 /* By number, with workers: items of some elements each, in flight ahead of the consumer. Saved positions are those of
  * the walk without workers. */
-extern const stk_walk stk_ahead_walk;
+extern const stk_walk stk_parallel_index_walk;
 
 /* Its elements are counted by stk_stage_get already. */
-static inline bool stk_walk_counts_itself(const stk_walk *walk) { return walk == &stk_ahead_walk; }
+static inline bool stk_walk_counts_itself(const stk_walk *walk)
+{
+    return walk == &stk_parallel_index_walk;
+}
 
 /* Walks by number: what was handed out beyond the position, when any order will do. Empty otherwise, and then NULL. */
 enum { STK_GAPS_MOST = 512 };

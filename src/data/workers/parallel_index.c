@@ -222,9 +222,9 @@ static void close(stk_iter *it)
     stk_free(own->gaps);
 }
 
-const stk_walk stk_ahead_walk = {.size = sizeof(ahead),
-                                 .open = open,
-                                 .next = next,
-                                 .save = save,
-                                 .restore = restore,
-                                 .close = close};
+const stk_walk stk_parallel_index_walk = {.size = sizeof(ahead),
+                                          .open = open,
+                                          .next = next,
+                                          .save = save,
+                                          .restore = restore,
+                                          .close = close};
