@@ -69,8 +69,8 @@ void stk_books_start(stk_books *b);
 int32_t stk_books_enter(stk_books *b, int32_t kind); /* returns the one that was left */
 void stk_books_end(stk_books *b);
 
-/* twin.c: a trainer with the same model, losses and weights but another policy of numbers and memory of its own. */
-STK_MUST_USE stk_status stk_trainer_twin(stk_trainer *t, const char *precision, stk_trainer **out,
+/* trainer_copy.c: a trainer with the same model, losses and weights but another policy of numbers and memory of its own. */
+STK_MUST_USE stk_status stk_trainer_copy(stk_trainer *t, const char *precision, stk_trainer **out,
                                          stk_error *err);
 /* Does it compute with 32-bit numbers throughout? */
 bool stk_trainer_is_float32(stk_trainer *t);

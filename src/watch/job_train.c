@@ -480,7 +480,7 @@ static void make_narrow(train_job *job)
     stk_trainer *t = job->trainer;
     if (stk_store_bytes(t->store) > MOST || !stk_trainer_is_float32(t)) return;
     stk_error ignored;
-    if (stk_trainer_twin(t, "mixed_bfloat16", &job->narrow, &ignored) != STK_OK) job->narrow = NULL;
+    if (stk_trainer_copy(t, "mixed_bfloat16", &job->narrow, &ignored) != STK_OK) job->narrow = NULL;
 }
 
 stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const stk_fit_options *fit,

@@ -1,4 +1,4 @@
-/* twin.c - a second trainer like the first, for trying other numbers without touching the first one's. */
+/* trainer_copy.c - a second trainer like the first, for trying other numbers without touching the first one's. */
 #include "train/trainer.h"
 
 #include "base/memory.h"
@@ -62,7 +62,7 @@ static stk_status copy_weights(stk_trainer *from, stk_trainer *to, stk_error *er
     return status;
 }
 
-stk_status stk_trainer_twin(stk_trainer *t, const char *precision, stk_trainer **out,
+stk_status stk_trainer_copy(stk_trainer *t, const char *precision, stk_trainer **out,
                             stk_error *err)
 {
     stk_model *model = NULL;
