@@ -235,7 +235,7 @@ stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
     STK_TRY(stk_known_launches_get(&known, err));
     stk_status status = add_up(rec, r, &all, err);
     if (status == STK_OK && all.n) status = make_rows(r, &known, &all, err);
-    if (status == STK_OK) status = stk_record_places(&known, all.t, all.n, r, err);
+    if (status == STK_OK) status = stk_record_layer_costs(&known, all.t, all.n, r, err);
     const stk_program_facts *busiest = find_busiest(&known, &all);
     if (status == STK_OK && busiest) {
         describe_program(&known, busiest, r);

@@ -76,9 +76,9 @@ typedef struct stk_tally { /* of one tag; label only for launches made by hand *
 } stk_tally;
 double stk_tally_seconds(const stk_tally *t); /* wall, as the step's thread saw it */
 
-/* places.c: the same by layer, and the tiny ones. */
-stk_status stk_record_places(const stk_known_launches *known, const stk_tally *t, int64_t n,
-                             stk_report *r, stk_error *err);
+/* layer_costs.c: the same by layer, and the tiny ones. */
+stk_status stk_record_layer_costs(const stk_known_launches *known, const stk_tally *t, int64_t n,
+                                  stk_report *r, stk_error *err);
 /* arena.c: the memory of one program. */
 stk_status stk_record_memory(const stk_program_facts *p, stk_report *r, stk_error *err);
 

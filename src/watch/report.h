@@ -27,12 +27,12 @@ typedef struct stk_report_op { /* one launch of a program, or all calls of one l
     bool updates;
 } stk_report_op;
 
-typedef struct stk_place_row { /* what a layer costs, forward and backward */
-    const char *place;         /* "encoder/dense_1", "optimizer", "" = not known */
-    const char *largest;       /* its dearest op */
+typedef struct stk_layer_cost { /* what a layer costs, forward and backward */
+    const char *place;          /* "encoder/dense_1", "optimizer", "" = not known */
+    const char *largest;        /* its dearest op */
     int64_t launches, calls, tiny_calls;
     double seconds, backward_seconds, tiny_seconds;
-} stk_place_row;
+} stk_layer_cost;
 typedef struct stk_tiny_ops { /* calls below STK_TINY_SECONDS, of one step */
     double calls, seconds;
     double ideal_seconds; /* the same work at the speed of large ops */
@@ -121,7 +121,7 @@ struct stk_report {
     stk_watch_stage *stages; /* in the order of the walk */
     int64_t nstages, cap_stages;
     int32_t limiting_stage; /* -1: none */
-    stk_place_row *places;  /* slowest first */
+    stk_layer_cost *places; /* slowest first */
     int64_t nplaces;
     stk_tiny_ops tiny;
     stk_thread_row *threads;

@@ -289,7 +289,7 @@ static void put_places(const stk_report *r, stk_text *t)
                     "<th>per step</th><th>of it backward</th><th class=\"x\">per call</th>"
                     "<th class=\"l\">of a step</th></tr>");
     for (int64_t i = 0; i < r->nplaces && i < MOST; i++) {
-        const stk_place_row *p = &r->places[i];
+        const stk_layer_cost *p = &r->places[i];
         double share = p->seconds / wall;
         put_escaped(t, "<tr><td>", p->place[0] ? p->place : "(not known)", "</td>");
         stk_text_put(t,

@@ -199,7 +199,7 @@ static void put_places(const stk_report *r, stk_text *t)
     stk_text_put(t, "  %-31s %8s %10s %10s %7s %9s  %s\n", "where", "launches", "per step",
                  "backward", "time", "per call", "dearest op");
     for (int64_t i = 0; i < r->nplaces && i < MOST_PLACES; i++) {
-        const stk_place_row *p = &r->places[i];
+        const stk_layer_cost *p = &r->places[i];
         stk_text_put(t, "  %-31.31s %8lld %10s %10s %5.1f %% %9s  %.16s\n",
                      p->place[0] ? p->place : "(not known)", (long long)p->launches,
                      stk_time_text(p->seconds / steps, all),

@@ -370,7 +370,7 @@ TEST(compare_says_what_is_different_and_where_it_costs)
 {
     stk_error err;
     char *text = NULL;
-    stk_place_row layers[2][2] = {
+    stk_layer_cost layers[2][2] = {
         {{.place = "conv2d", .seconds = 4}, {.place = "dense", .seconds = 1}},
         {{.place = "conv2d", .seconds = 2}, {.place = "lstm", .seconds = 3}}};
     stk_report_op op[2] = {

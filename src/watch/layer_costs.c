@@ -1,22 +1,22 @@
-/* places.c - what each layer costs, and which ops are so short that starting them counts. Launches know the layer they were
+/* layer_costs.c - what each layer costs, and which ops are so short that starting them counts. Launches know the layer they were
  * made for; a chain of several layers counts for the first of them. */
 #include "watch/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static stk_place_row *find_place(stk_report *r, const char *place)
+static stk_layer_cost *find_place(stk_report *r, const char *place)
 {
     for (int64_t i = 0; i < r->nplaces; i++)
         if (!strcmp(r->places[i].place, place)) return &r->places[i];
-    stk_place_row *row = &r->places[r->nplaces++];
-    *row = (stk_place_row){.place = place, .largest = ""};
+    stk_layer_cost *row = &r->places[r->nplaces++];
+    *row = (stk_layer_cost){.place = place, .largest = ""};
     return row;
 }
 
 static int slower_first(const void *a, const void *b)
 {
-    const stk_place_row *x = a, *y = b;
+    const stk_layer_cost *x = a, *y = b;
     return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
 }
 
@@ -25,7 +25,7 @@ static void add_launch(stk_report *r, const stk_launch_facts *f, const stk_tally
                        double *largest)
 {
     double seconds = stk_tally_seconds(t), each = t->calls ? seconds / (double)t->calls : seconds;
-    stk_place_row *row = find_place(r, f->place);
+    stk_layer_cost *row = find_place(r, f->place);
     row->launches++;
     row->calls += t->calls;
     row->seconds += seconds;
@@ -47,7 +47,7 @@ static void add_launch(stk_report *r, const stk_launch_facts *f, const stk_tally
 static stk_status keep_texts(stk_report *r, stk_error *err)
 {
     for (int64_t i = 0; i < r->nplaces; i++) {
-        stk_place_row *row = &r->places[i];
+        stk_layer_cost *row = &r->places[i];
         row->place = stk_arena_strdup(&r->arena, row->place);
         row->largest = stk_arena_strdup(&r->arena, row->largest);
         if (!row->place || !row->largest) return stk_fail_memory(err, "places", 0);
@@ -55,8 +55,8 @@ static stk_status keep_texts(stk_report *r, stk_error *err)
     return STK_OK;
 }
 
-stk_status stk_record_places(const stk_known_launches *known, const stk_tally *t, int64_t n,
-                             stk_report *r, stk_error *err)
+stk_status stk_record_layer_costs(const stk_known_launches *known, const stk_tally *t, int64_t n,
+                                  stk_report *r, stk_error *err)
 {
     double *largest = stk_calloc((size_t)n + 1, sizeof *largest);
     r->places = stk_arena_array(&r->arena, (size_t)n + 1, sizeof *r->places);
