@@ -141,7 +141,7 @@ STK_API int32_t stk_model_weight_count(const stk_model *m);
 STK_API stk_weight stk_model_weight(const stk_model *m, int32_t i);
 STK_API int32_t stk_model_find_weight(const stk_model *m, const char *name); /* -1: none */
 /* Where the weight files of Keras keep weight i: "layers/dense_1/vars/0". False: it does not fit into text. */
-STK_API bool stk_model_weight_place(const stk_model *m, int32_t i, char *text, size_t size);
+STK_API bool stk_model_weight_path(const stk_model *m, int32_t i, char *text, size_t size);
 typedef struct stk_param_count {
     int64_t total, trainable, fixed;             /* numbers */
     int64_t bytes, trainable_bytes, fixed_bytes; /* memory for them */

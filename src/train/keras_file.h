@@ -2,7 +2,7 @@
  * compiled model (keras_compile.c) share.
  *
  *     .keras        zip of metadata.json, config.json (model and compile_config) and model.weights.h5
- *     .weights.h5   <place>/vars/<number>, optimizer/vars/<number>; places as in layers/weight_places.c
+ *     .weights.h5   <place>/vars/<number>, optimizer/vars/<number>; places as in layers/weight_paths.c
  *     .h5           model_config, training_config   texts at the root
  *                   model_weights/                  layer_names: texts
  *                   model_weights/<layer>/          weight_names: texts; the arrays below by these names

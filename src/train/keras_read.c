@@ -216,7 +216,7 @@ static stk_status read_places(const stk_keras *f, const stk_model *m, taken *to,
     for (int32_t i = 0; i < stk_model_weight_count(m); i++) {
         char place[STK_PLACE];
         stk_weight w = stk_model_weight(m, i);
-        if (!stk_model_weight_place(m, i, place, sizeof place) || !stk_h5_has(f->h5, place))
+        if (!stk_model_weight_path(m, i, place, sizeof place) || !stk_h5_has(f->h5, place))
             return missing(f, &w, place, err);
         STK_TRY(take(f, place, w.name, to, err));
     }

@@ -41,7 +41,7 @@ static stk_status write_weights(stk_h5 *h, stk_trainer *t, stk_error *err)
     for (int32_t i = 0; i < stk_model_weight_count(t->model); i++) {
         char place[STK_PLACE];
         const char *name = stk_model_weight(t->model, i).name;
-        if (!stk_model_weight_place(t->model, i, place, sizeof place))
+        if (!stk_model_weight_path(t->model, i, place, sizeof place))
             return stk_fail(err, STK_ERR_RANGE, "weight '%s': its name is too long", name);
         STK_TRY(write_variable(h, t, name, place, err));
     }

@@ -84,7 +84,7 @@ static void add_object(place *p, const stk_model *m, const stk_mweight *w)
     if (w->depth) add_scopes(p, w->chain[0]->def, words);
 }
 
-bool stk_model_weight_place(const stk_model *m, int32_t i, char *text, size_t size)
+bool stk_model_weight_path(const stk_model *m, int32_t i, char *text, size_t size)
 {
     const stk_mweight *w = &m->weights[m->weight_order[i]];
     char other[1024], number[24];
