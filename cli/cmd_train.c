@@ -69,7 +69,7 @@ static stk_status add_callbacks(job *j, stk_error *err)
     stk_status status = STK_OK;
     *at++ = &j->show.callback;
     if (cli_given(args, "early-stop")) {
-        stk_watch_options w = stk_watch_defaults();
+        stk_monitor_options w = stk_monitor_defaults();
         w.monitor = validates ? "val_loss" : "loss";
         w.patience = strtoll(cli_text(args, "early-stop", "0"), NULL, 10);
         w.restore_best = true;

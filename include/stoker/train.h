@@ -194,22 +194,22 @@ struct stk_callback {
 };
 STK_API void stk_callback_release(stk_callback *callback); /* NULL is fine */
 
-typedef struct stk_watch_options { /* what early stopping and its kin look at */
-    const char *monitor;           /* "val_loss" */
-    const char *mode;              /* "auto", "min" or "max" */
-    double min_delta;              /* less is no improvement; -1: as Keras (0, reduce_lr 1e-4) */
-    int64_t patience;              /* epochs without one; -1: as Keras (0, reduce_lr 10) */
-    int64_t start_from;            /* first epoch that counts */
-    double baseline;               /* must be beaten; NaN: none */
-    bool restore_best;             /* early stopping: put the best weights back at the end */
-    double factor, min_lr;         /* reduce_lr: new rate = rate * factor, at least min_lr */
-    int64_t cooldown;              /* reduce_lr: epochs of rest after a reduction */
-} stk_watch_options;
-STK_API stk_watch_options stk_watch_defaults(void); /* Keras' of EarlyStopping; factor 0.1 */
-STK_API STK_MUST_USE stk_status stk_early_stopping(const stk_watch_options *options,
+typedef struct stk_monitor_options { /* what early stopping and its kin look at */
+    const char *monitor;             /* "val_loss" */
+    const char *mode;                /* "auto", "min" or "max" */
+    double min_delta;                /* less is no improvement; -1: as Keras (0, reduce_lr 1e-4) */
+    int64_t patience;                /* epochs without one; -1: as Keras (0, reduce_lr 10) */
+    int64_t start_from;              /* first epoch that counts */
+    double baseline;                 /* must be beaten; NaN: none */
+    bool restore_best;               /* early stopping: put the best weights back at the end */
+    double factor, min_lr;           /* reduce_lr: new rate = rate * factor, at least min_lr */
+    int64_t cooldown;                /* reduce_lr: epochs of rest after a reduction */
+} stk_monitor_options;
+STK_API stk_monitor_options stk_monitor_defaults(void); /* Keras' of EarlyStopping; factor 0.1 */
+STK_API STK_MUST_USE stk_status stk_early_stopping(const stk_monitor_options *options,
                                                    stk_callback **out, stk_error *err);
-STK_API STK_MUST_USE stk_status stk_reduce_lr(const stk_watch_options *options, stk_callback **out,
-                                              stk_error *err);
+STK_API STK_MUST_USE stk_status stk_reduce_lr(const stk_monitor_options *options,
+                                              stk_callback **out, stk_error *err);
 /* rate(context, epoch, rate so far) is the new rate. */
 STK_API STK_MUST_USE stk_status stk_lr_scheduler(double (*rate)(void *context, int64_t epoch,
                                                                 double rate),
@@ -222,7 +222,7 @@ STK_API STK_MUST_USE stk_status stk_csv_logger(const char *path, bool append, st
 /* Writes weights at the end of epochs. "{epoch}" in the path becomes the number of the epoch from 1; with best_only only when
  * watch->monitor is better than ever. watch may be NULL: the defaults. */
 STK_API STK_MUST_USE stk_status stk_model_checkpoint(const char *path, bool best_only,
-                                                     const stk_watch_options *watch,
+                                                     const stk_monitor_options *watch,
                                                      stk_callback **out, stk_error *err);
 
 /* Progress as text, for those who print it. columns: of the terminal, 0 = any. Both return text (at most size bytes, always

@@ -19,7 +19,7 @@
 
 typedef struct watcher {
     stk_callback base;
-    stk_watch_options options;
+    stk_monitor_options options;
     char *monitor, *path;
     bool larger; /* is better */
     bool best_only, append;
@@ -69,14 +69,14 @@ static stk_status make(const char *name, const char *monitor, const char *path, 
     return STK_OK;
 }
 
-stk_watch_options stk_watch_defaults(void)
+stk_monitor_options stk_monitor_defaults(void)
 {
-    return (stk_watch_options){.monitor = "val_loss",
-                               .mode = "auto",
-                               .min_delta = -1,
-                               .patience = -1,
-                               .baseline = NAN,
-                               .factor = 0.1};
+    return (stk_monitor_options){.monitor = "val_loss",
+                                 .mode = "auto",
+                                 .min_delta = -1,
+                                 .patience = -1,
+                                 .baseline = NAN,
+                                 .factor = 0.1};
 }
 
 /* What grows as it gets better, as Keras' metrics say of themselves. */
@@ -90,10 +90,10 @@ static bool grows(const char *name)
     return false;
 }
 
-static stk_status watch(const char *name, const stk_watch_options *options, const char *path,
+static stk_status watch(const char *name, const stk_monitor_options *options, const char *path,
                         watcher **out, stk_error *err)
 {
-    stk_watch_options o = options ? *options : stk_watch_defaults();
+    stk_monitor_options o = options ? *options : stk_monitor_defaults();
     const char *mode = o.mode ? o.mode : "auto";
     bool max = !strcmp(mode, "max");
     if (!max && strcmp(mode, "min") && strcmp(mode, "auto"))
@@ -181,7 +181,8 @@ static stk_status stopping_end(stk_callback *self, stk_trainer *t, stk_error *er
                                                     : STK_OK;
 }
 
-stk_status stk_early_stopping(const stk_watch_options *options, stk_callback **out, stk_error *err)
+stk_status stk_early_stopping(const stk_monitor_options *options, stk_callback **out,
+                              stk_error *err)
 {
     watcher *w = NULL;
     STK_TRY(watch("early_stopping", options, NULL, &w, err));
@@ -221,7 +222,7 @@ static stk_status reduce_epoch(stk_callback *self, stk_trainer *t, const stk_pro
     return STK_OK;
 }
 
-stk_status stk_reduce_lr(const stk_watch_options *options, stk_callback **out, stk_error *err)
+stk_status stk_reduce_lr(const stk_monitor_options *options, stk_callback **out, stk_error *err)
 {
     watcher *w = NULL;
     STK_TRY(watch("reduce_lr", options, NULL, &w, err));
@@ -447,8 +448,9 @@ static stk_status weights_epoch(stk_callback *self, stk_trainer *t, const stk_pr
     return status;
 }
 
-stk_status stk_model_checkpoint(const char *path, bool best_only, const stk_watch_options *options,
-                                stk_callback **out, stk_error *err)
+stk_status stk_model_checkpoint(const char *path, bool best_only,
+                                const stk_monitor_options *options, stk_callback **out,
+                                stk_error *err)
 {
     watcher *w = NULL;
     if (!path || !path[0])

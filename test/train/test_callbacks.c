@@ -41,7 +41,7 @@ TEST(early_stopping_waits_and_restores)
     stk_callback *stop = NULL;
     const double losses[] = {5, 4, 3, 3.5, 3.2, 3.1, 1, 1};
     REQUIRE(open_problem(&p, 40));
-    stk_watch_options w = stk_watch_defaults();
+    stk_monitor_options w = stk_monitor_defaults();
     w.monitor = "loss";
     w.patience = 2;
     CHECK_OK(stk_early_stopping(&w, &stop, &err));
@@ -77,7 +77,7 @@ TEST(the_rate_goes_down_on_a_plateau)
     stk_callback *reduce = NULL;
     const double losses[] = {5, 4, 4, 4, 4, 4, 4, 4};
     REQUIRE(open_problem(&p, 40));
-    stk_watch_options w = stk_watch_defaults();
+    stk_monitor_options w = stk_monitor_defaults();
     w.monitor = "loss";
     w.patience = 2;
     w.factor = 0.5;
@@ -113,7 +113,7 @@ TEST(names_of_the_logs_stay_in_place)
     stk_callback *reduce = NULL, no = {.name = "no", .epoch_end = refuse};
     stk_history *h = NULL;
     REQUIRE(open_problem(&p, 40));
-    stk_watch_options w = stk_watch_defaults();
+    stk_monitor_options w = stk_monitor_defaults();
     w.monitor = "loss";
     CHECK_OK(stk_reduce_lr(&w, &reduce, &err));
     stk_fit_options fit = stk_fit_defaults();
@@ -389,7 +389,7 @@ TEST(weights_of_the_best_epoch_are_written)
     char path[300];
     snprintf(path, sizeof path, "%s", temporary("best{epoch}.safetensors"));
     REQUIRE(open_problem(&p, 40));
-    stk_watch_options w = stk_watch_defaults();
+    stk_monitor_options w = stk_monitor_defaults();
     w.monitor = "loss";
     CHECK_OK(stk_model_checkpoint(path, true, &w, &keep, &err));
     CHECK_OK(fit_script(&p, &s, (double[]){3, 4, 2, 5}, 4, keep, &err));

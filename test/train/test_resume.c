@@ -22,7 +22,7 @@ static bool train(const char *path, bool from_dataset, stk_tensor **kernel, int6
     how.threads = 1; /* many processes at once */
     if (!open_problem_with(&p, NET, &how, ROWS)) return false;
     stk_callback *stop = NULL;
-    stk_watch_options w = stk_watch_defaults();
+    stk_monitor_options w = stk_monitor_defaults();
     w.monitor = "loss";
     w.patience = 100;
     w.restore_best = true;
