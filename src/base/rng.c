@@ -1,6 +1,7 @@
 /* Filling arrays from streams. Words are made in chunks of blocks and then turned into what is
  * wanted by plain loops, compiled twice so that a CPU with AVX2 has twice the lanes. No FMA in
  * either: the bits are the same. */
+#include "base/avx2.h"
 #include "base/rng.h"
 
 #include "base/rng_math.h"
@@ -16,16 +17,10 @@ enum {
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define WIDE          __attribute__((target("avx2")))
-#define CPU_IS_WIDE() __builtin_cpu_supports("avx2")
-#else
-#define WIDE
-#define CPU_IS_WIDE() false
 #endif
 static bool narrow_only;
-static bool is_wide(void) { return CPU_IS_WIDE() && !narrow_only; }
+static bool is_wide(void) { return STK_HAS_AVX2() && !narrow_only; }
 void stk_rng_force_narrow(bool narrow) { narrow_only = narrow; }
-#define INLINE static inline __attribute__((always_inline))
 
 /* `blocks` (a multiple of LANES) blocks from `block` on, four words each, in order. */
 static void make_words_base(stk_rng rng, uint64_t block, int64_t blocks, uint32_t *words)
@@ -37,7 +32,7 @@ static void make_words_base(stk_rng rng, uint64_t block, int64_t blocks, uint32_
 /* Four blocks per register, one word in the low half of each 64-bit lane: the multiplication looks
  * at the low halves only, so the upper ones may hold rubbish until the end. Two registers are in
  * flight, because one multiplication waits for the one before it. */
-WIDE static void make_words_wide(stk_rng rng, uint64_t block, int64_t blocks, uint32_t *words)
+STK_AVX2 static void make_words_wide(stk_rng rng, uint64_t block, int64_t blocks, uint32_t *words)
 {
     const __m256i m0 = _mm256_set1_epi64x(STK_PHILOX_M0), m1 = _mm256_set1_epi64x(STK_PHILOX_M1);
     const __m256i low = _mm256_set1_epi64x(0xffffffff), step = _mm256_setr_epi64x(0, 1, 2, 3);
@@ -88,13 +83,14 @@ typedef struct shape {
     uint64_t threshold;
 } shape;
 
-INLINE void words_as_they_are(const uint32_t *words, int64_t n, const shape *s, void *out)
+STK_ALWAYS_INLINE void words_as_they_are(const uint32_t *words, int64_t n, const shape *s,
+                                         void *out)
 {
     (void)s;
     memcpy(out, words, (size_t)n * sizeof *words);
 }
 
-INLINE void words_to_uniform(const uint32_t *words, int64_t n, const shape *s, void *out)
+STK_ALWAYS_INLINE void words_to_uniform(const uint32_t *words, int64_t n, const shape *s, void *out)
 {
     float *y = out, low = (float)s->a, width = (float)s->b, top = (float)s->top;
     for (int64_t i = 0; i < n; i++) {
@@ -103,7 +99,8 @@ INLINE void words_to_uniform(const uint32_t *words, int64_t n, const shape *s, v
     }
 }
 
-INLINE void words_to_uniform_f64(const uint32_t *words, int64_t n, const shape *s, void *out)
+STK_ALWAYS_INLINE void words_to_uniform_f64(const uint32_t *words, int64_t n, const shape *s,
+                                            void *out)
 {
     double *y = out;
     for (int64_t i = 0; i < n / 2; i++) {
@@ -114,7 +111,7 @@ INLINE void words_to_uniform_f64(const uint32_t *words, int64_t n, const shape *
     }
 }
 
-INLINE void words_to_normal(const uint32_t *words, int64_t n, const shape *s, void *out)
+STK_ALWAYS_INLINE void words_to_normal(const uint32_t *words, int64_t n, const shape *s, void *out)
 {
     float *y = out, mean = (float)s->a, deviation = (float)s->b;
     for (int64_t i = 0; i < n; i += 2) {
@@ -125,7 +122,8 @@ INLINE void words_to_normal(const uint32_t *words, int64_t n, const shape *s, vo
     }
 }
 
-INLINE void words_to_normal_f64(const uint32_t *words, int64_t n, const shape *s, void *out)
+STK_ALWAYS_INLINE void words_to_normal_f64(const uint32_t *words, int64_t n, const shape *s,
+                                           void *out)
 {
     double *y = out;
     for (int64_t i = 0; i < n / 2; i += 2) { /* two elements from one block */
@@ -136,7 +134,8 @@ INLINE void words_to_normal_f64(const uint32_t *words, int64_t n, const shape *s
     }
 }
 
-INLINE void words_to_bernoulli(const uint32_t *words, int64_t n, const shape *s, void *out)
+STK_ALWAYS_INLINE void words_to_bernoulli(const uint32_t *words, int64_t n, const shape *s,
+                                          void *out)
 {
     uint8_t *y = out;
     for (int64_t i = 0; i < n; i++) y[i] = words[i] < s->threshold;
@@ -144,8 +143,8 @@ INLINE void words_to_bernoulli(const uint32_t *words, int64_t n, const shape *s,
 
 /* Chunks over [first, first + n): whole blocks are made, then the wanted part is copied out. */
 #define FILL(name, convert, type, per_block)                                                       \
-    INLINE void name##_body(stk_rng rng, int64_t first, int64_t n, const shape *s, type *out,      \
-                            bool wide)                                                             \
+    STK_ALWAYS_INLINE void name##_body(stk_rng rng, int64_t first, int64_t n, const shape *s,      \
+                                       type *out, bool wide)                                       \
     {                                                                                              \
         uint32_t words[CHUNK];                                                                     \
         type values[CHUNK * (per_block) / 4];                                                      \
@@ -171,7 +170,8 @@ INLINE void words_to_bernoulli(const uint32_t *words, int64_t n, const shape *s,
     {                                                                                              \
         name##_body(rng, first, n, s, out, false);                                                 \
     }                                                                                              \
-    WIDE static void name##_wide(stk_rng rng, int64_t first, int64_t n, const shape *s, type *out) \
+    STK_AVX2 static void name##_wide(stk_rng rng, int64_t first, int64_t n, const shape *s,        \
+                                     type *out)                                                    \
     {                                                                                              \
         name##_body(rng, first, n, s, out, true);                                                  \
     }                                                                                              \

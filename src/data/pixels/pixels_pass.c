@@ -1,7 +1,7 @@
 /* The passes that are limited by memory: one read, one write, everything else in between. Written once, compiled for
  * AVX2 as well where the machine may have it. No step may differ between the two: contraction is off. */
+#include "base/avx2.h"
 #include "data/pixels/pixels.h"
-#include "data/pixels/wide.h"
 
 #include <string.h>
 
@@ -11,13 +11,13 @@
 
 /* ---- scale and shift ---------------------------------------------------------------------------- */
 
-INLINE void affine_u8(const uint8_t *restrict in, float *restrict out, int64_t n, float scale,
-                      float offset)
+STK_ALWAYS_INLINE void affine_u8(const uint8_t *restrict in, float *restrict out, int64_t n,
+                                 float scale, float offset)
 {
     for (int64_t i = 0; i < n; i++) out[i] = (float)in[i] * scale + offset;
 }
-INLINE void affine_f32(const float *restrict in, float *restrict out, int64_t n, float scale,
-                       float offset)
+STK_ALWAYS_INLINE void affine_f32(const float *restrict in, float *restrict out, int64_t n,
+                                  float scale, float offset)
 {
     for (int64_t i = 0; i < n; i++) out[i] = in[i] * scale + offset;
 }
@@ -25,16 +25,16 @@ INLINE void affine_f32(const float *restrict in, float *restrict out, int64_t n,
 enum { PERIOD = 24 }; /* a multiple of 1, 2, 3, 4 channels and of the vector width */
 
 /* Per channel: the numbers repeat with period c, so PERIOD of them are laid out once. */
-INLINE void affine_each_u8(const uint8_t *restrict in, float *restrict out, int64_t n,
-                           const float *restrict scale, const float *restrict offset)
+STK_ALWAYS_INLINE void affine_each_u8(const uint8_t *restrict in, float *restrict out, int64_t n,
+                                      const float *restrict scale, const float *restrict offset)
 {
     int64_t i = 0;
     for (; i + PERIOD <= n; i += PERIOD)
         for (int k = 0; k < PERIOD; k++) out[i + k] = (float)in[i + k] * scale[k] + offset[k];
     for (int k = 0; i < n; i++, k++) out[i] = (float)in[i] * scale[k] + offset[k];
 }
-INLINE void affine_each_f32(const float *restrict in, float *restrict out, int64_t n,
-                            const float *restrict scale, const float *restrict offset)
+STK_ALWAYS_INLINE void affine_each_f32(const float *restrict in, float *restrict out, int64_t n,
+                                       const float *restrict scale, const float *restrict offset)
 {
     int64_t i = 0;
     for (; i + PERIOD <= n; i += PERIOD)
@@ -47,7 +47,7 @@ INLINE void affine_each_f32(const float *restrict in, float *restrict out, int64
  * processor from looking far ahead by itself, and mirrored rows are read backwards. Whoever calls ends with a fence. */
 enum { STREAM_BYTES = 256 * 1024, EARLY = 2048 };
 #if defined(__x86_64__) && defined(__GNUC__)
-WIDE static void stream_u8(const uint8_t *in, float *out, int64_t n, float scale, float offset)
+STK_AVX2 static void stream_u8(const uint8_t *in, float *out, int64_t n, float scale, float offset)
 {
     const __m256 s = _mm256_set1_ps(scale), o = _mm256_set1_ps(offset);
     for (int64_t i = 0; i < n; i += 16) {
@@ -67,7 +67,7 @@ static bool streams(const stk_pixel_pass *p, const stk_canvas *in, const stk_can
 {
     int64_t row = in->w * in->c * (int64_t)sizeof(float);
     return p->affine && !p->each && in->dtype == STK_U8 && in->h * row >= STREAM_BYTES &&
-           row % 64 == 0 && (uintptr_t)out->data % 64 == 0 && HAS_WIDE();
+           row % 64 == 0 && (uintptr_t)out->data % 64 == 0 && STK_HAS_AVX2();
 }
 #else
 static void stream_u8(const uint8_t *in, float *out, int64_t n, float scale, float offset)
@@ -87,7 +87,7 @@ static bool streams(const stk_pixel_pass *p, const stk_canvas *in, const stk_can
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
 /* Three bytes per pixel: five pixels at a time, turned around inside a register. out has 16 bytes to spare. */
-INLINE void mirror_3(const uint8_t *in, uint8_t *out, int64_t pixels)
+STK_ALWAYS_INLINE void mirror_3(const uint8_t *in, uint8_t *out, int64_t pixels)
 {
     int64_t x = pixels;
     if (x > 0) { /* sixteen bytes are read for fifteen: the last pixel must have one behind it */
@@ -103,7 +103,7 @@ INLINE void mirror_3(const uint8_t *in, uint8_t *out, int64_t pixels)
     for (; x > 0; x--, out += 3) memcpy(out, in + 3 * (x - 1), 3);
 }
 
-INLINE void mirror_row(const uint8_t *in, uint8_t *out, int64_t pixels, int64_t bytes)
+STK_ALWAYS_INLINE void mirror_row(const uint8_t *in, uint8_t *out, int64_t pixels, int64_t bytes)
 {
     if (bytes == 3) {
         mirror_3(in, out, pixels);
@@ -121,8 +121,9 @@ INLINE void mirror_row(const uint8_t *in, uint8_t *out, int64_t pixels, int64_t 
 
 /* ---- the pass ----------------------------------------------------------------------------------- */
 
-INLINE void run_row(const stk_pixel_pass *p, const stk_canvas *in, const void *from, void *to,
-                    int64_t n, const float *scale, const float *offset, bool stream)
+STK_ALWAYS_INLINE void run_row(const stk_pixel_pass *p, const stk_canvas *in, const void *from,
+                               void *to, int64_t n, const float *scale, const float *offset,
+                               bool stream)
 {
     if (stream) /* rows are whole lines */
         stream_u8(from, to, n, scale[0], offset[0]);
@@ -138,7 +139,8 @@ INLINE void run_row(const stk_pixel_pass *p, const stk_canvas *in, const void *f
         affine_each_f32(from, to, n, scale, offset);
 }
 
-INLINE void run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out, void *scratch)
+STK_ALWAYS_INLINE void run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
+                           void *scratch)
 {
     float scale[PERIOD], offset[PERIOD];
     for (int k = 0; k < PERIOD; k++) {
@@ -168,8 +170,8 @@ INLINE void run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas 
     stream_end(stream);
 }
 
-WIDE static void run_wide(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
-                          void *scratch)
+STK_AVX2 static void run_wide(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
+                              void *scratch)
 {
     run(p, in, out, scratch);
 }
@@ -182,5 +184,5 @@ static void run_narrow(const stk_pixel_pass *p, const stk_canvas *in, const stk_
 void stk_pass_run(const stk_pixel_pass *p, const stk_canvas *in, const stk_canvas *out,
                   void *scratch)
 {
-    (HAS_WIDE() ? run_wide : run_narrow)(p, in, out, scratch);
+    (STK_HAS_AVX2() ? run_wide : run_narrow)(p, in, out, scratch);
 }

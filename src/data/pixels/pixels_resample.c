@@ -1,9 +1,9 @@
 /* Resampling in two passes, rows first: the input rows of one output row are added up, then the columns of the sum. A
  * picture may be there as a whole, or come row by row from a decoder; then only the rows in use are kept, which stay in
  * the caches. Both give the same bits: contraction is off, and sums have one order. */
+#include "base/avx2.h"
 #include "base/resize_taps.h"
 #include "data/pixels/pixels.h"
-#include "data/pixels/wide.h"
 
 #include <string.h>
 
@@ -21,8 +21,8 @@ static inline const void *row_at(const row_store *s, int64_t y)
 /* ---- rows --------------------------------------------------------------------------------------- */
 
 #define SUM_ROWS(NAME, TYPE)                                                                       \
-    INLINE void NAME(const row_store *s, int64_t first, int64_t taps, const float *weight,         \
-                     float *restrict sum, int64_t n)                                               \
+    STK_ALWAYS_INLINE void NAME(const row_store *s, int64_t first, int64_t taps,                   \
+                                const float *weight, float *restrict sum, int64_t n)               \
     {                                                                                              \
         int64_t t = 1;                                                                             \
         const TYPE *a = row_at(s, first);                                                          \
@@ -44,8 +44,8 @@ static inline const void *row_at(const row_store *s, int64_t y)
 SUM_ROWS(sum_u8, uint8_t)
 SUM_ROWS(sum_f32, float)
 
-WIDE static void sum_rows_wide(const row_store *s, bool bytes, int64_t first, int64_t taps,
-                               const float *weight, float *sum, int64_t n)
+STK_AVX2 static void sum_rows_wide(const row_store *s, bool bytes, int64_t first, int64_t taps,
+                                   const float *weight, float *sum, int64_t n)
 {
     if (bytes) /* no choice of functions: each has to be built for this set of instructions */
         sum_u8(s, first, taps, weight, sum, n);
@@ -90,9 +90,9 @@ static void sum_columns(const stk_taps *taps, const float *row, int64_t c, float
 static void make_row(const stk_taps *rows, const stk_taps *columns, const row_store *s, bool bytes,
                      int64_t y, int64_t w, int64_t c, float *sum, float *out)
 {
-    (HAS_WIDE() ? sum_rows_wide : sum_rows_narrow)(s, bytes, rows->first[y],
-                                                   rows->at[y + 1] - rows->at[y],
-                                                   rows->weight + rows->at[y], sum, w * c);
+    (STK_HAS_AVX2() ? sum_rows_wide : sum_rows_narrow)(s, bytes, rows->first[y],
+                                                       rows->at[y + 1] - rows->at[y],
+                                                       rows->weight + rows->at[y], sum, w * c);
     sum_columns(columns, sum, c, out);
 }
 
