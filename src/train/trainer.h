@@ -74,15 +74,12 @@ STK_MUST_USE stk_status stk_trainer_copy(stk_trainer *t, const char *precision, 
                                          stk_error *err);
 /* Does it compute with 32-bit numbers throughout? */
 bool stk_trainer_is_float32(stk_trainer *t);
+
+/* trainer_options.c: copies of what the caller gave. */
 STK_MUST_USE stk_status stk_trainer_keep_options(stk_trainer *t, const stk_trainer_options *o,
                                                  stk_error *err);
 void stk_trainer_drop_options(stk_trainer *t);
-
-/* trainer.c: do weights (if they are still to be made) and `slots` arrays of state for each of them fit into memory? */
-STK_MUST_USE stk_status stk_check_room(const stk_model *m, bool weights, int32_t slots,
-                                       stk_error *err);
-
-/* trainer.c: "a,b;c" of options, word by word with the output it is for. */
+/* "a,b;c" of options, word by word with the output it is for. */
 typedef struct stk_trainer_word {
     char *text;
     int32_t output;
@@ -94,6 +91,10 @@ typedef struct stk_trainer_words {
 } stk_trainer_words;
 STK_MUST_USE stk_status stk_trainer_split(const char *text, stk_trainer_words *out, stk_error *err);
 void stk_trainer_words_release(stk_trainer_words *w);
+
+/* trainer.c: do weights (if they are still to be made) and `slots` arrays of state for each of them fit into memory? */
+STK_MUST_USE stk_status stk_check_room(const stk_model *m, bool weights, int32_t slots,
+                                       stk_error *err);
 
 /* trainer.c: the program for this batch, fed. */
 STK_MUST_USE stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *b,
