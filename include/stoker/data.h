@@ -137,6 +137,8 @@ STK_API stk_stream_options stk_dataset_options(const stk_dataset *ds); /* those,
 STK_API stk_dataset *stk_data_workers(stk_dataset *ds, int32_t workers, stk_error *err);
 /* The smallest number of workers that a map has; 0: none has one (the tuner chooses, or there is nothing to share). */
 STK_API int32_t stk_dataset_workers(const stk_dataset *ds);
+/* The size that the batch node nearest to the end was given; 0: there is none. */
+STK_API int64_t stk_dataset_batch_size(const stk_dataset *ds);
 
 /* ---- looking inside ----------------------------------------------------------------------------------- */
 /* What will run: the nodes after rewriting, and what was rewritten. options NULL = the dataset's. Free the text with

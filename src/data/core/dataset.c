@@ -1,5 +1,6 @@
 /* Datasets: making, counting, asking. */
 #include "data/core/node.h"
+#include "data/nodes/kinds.h"
 
 #include "base/rng.h"
 
@@ -92,8 +93,6 @@ bool stk_dataset_is_steady(const stk_dataset *ds)
         steady = stk_dataset_is_steady(ds->inputs[i]);
     return steady;
 }
-
-extern const stk_node_kind stk_node_generator;
 
 bool stk_dataset_repeats(const stk_dataset *ds)
 {

@@ -23,13 +23,4 @@ int64_t stk_parts_bytes(int64_t n, stk_tensor *const *parts);
 /* A dataset of these very elements, which it takes out of the list. */
 stk_dataset *stk_data_elements(stk_element_list *h, const stk_schema *schema, stk_error *err);
 
-/* Schemas side by side: "(first, second)", leaves numbered on. */
-stk_status stk_schema_join(int32_t n, const stk_schema *const *schemas, stk_schema **out,
-                           stk_error *err);
-/* The end of the leaf's number that starts at `at` in the text of a structure; NULL when none does. */
-const char *stk_structure_leaf(const char *structure, const char *at);
-/* What fits both: sizes that differ become unknown; an error when dtypes or structures differ. */
-stk_status stk_schema_common(const char *who, const stk_schema *a, const stk_schema *b,
-                             stk_schema **out, stk_error *err);
-
 #endif

@@ -1,11 +1,10 @@
 /* Datasets as parts of elements. */
 #include "data/core/nested.h"
+#include "data/nodes/kinds.h"
 
 #include "base/tensor.h"
 
 #include <string.h>
-
-extern const stk_node_kind stk_node_elements;
 
 /*     [stk_buffer | stk_tensor | stk_dataset *]     one block; the tensor lives inside */
 typedef struct block {

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "data/core/schema.h"
 #include "data/core/state.h"
 #include "stoker/data.h"
 
@@ -94,15 +95,6 @@ bool stk_always_steady(const stk_dataset *ds);     /* for kinds in which no epoc
 bool stk_dataset_is_steady(const stk_dataset *ds); /* this node and all below it */
 /* Does a second walk of the same epoch give the same again? Not said of generators that are not STK_MAP_PURE. */
 bool stk_dataset_repeats(const stk_dataset *ds);
-
-/* ---- schemas ---------------------------------------------------------------------------------- */
-stk_schema *stk_schema_retain(const stk_schema *schema);
-bool stk_schema_fixed(const stk_schema *schema); /* every size known, no strings */
-/* The same with an axis of `size` (-1 unknown) in front of every field. */
-stk_status stk_schema_batched(const stk_schema *in, int64_t size, stk_schema **out, stk_error *err);
-int64_t stk_field_bytes(const stk_field *field); /* of one element; -1 when unknown */
-/* An error of `who` when a part is a dataset. */
-stk_status stk_schema_tensors(const char *who, const stk_schema *schema, stk_error *err);
 
 /* ---- stages ------------------------------------------------------------------------------------ */
 typedef struct stk_counters {        /* all atomic; times in ticks */

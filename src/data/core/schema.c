@@ -1,5 +1,5 @@
 /* Schemas: counted copies in one block, [refs | stk_schema | fields | texts]. */
-#include "data/core/element_list.h"
+#include "data/core/node.h"
 
 #include "base/dtype.h"
 

@@ -2,7 +2,7 @@
 #ifndef STK_DATA_MAP_H
 #define STK_DATA_MAP_H
 
-#include "data/core/node.h"
+#include "data/nodes/kinds.h"
 
 typedef struct stk_map_config {
     int32_t n; /* functions, applied one after the other */
@@ -18,7 +18,6 @@ typedef struct stk_batch_config {
     bool drop_remainder;
 } stk_batch_config;
 
-extern const stk_node_kind stk_node_map, stk_node_batch;
 /* A map with these functions (retained) over ds (taken over). */
 stk_dataset *stk_map_node(stk_dataset *ds, int32_t n, stk_fn *const *fns,
                           const stk_map_options *options, int64_t batch, stk_error *err);

@@ -10,11 +10,10 @@
 
 #include "base/clock.h"
 #include "data/nodes/cache.h"
+#include "data/nodes/kinds.h"
 #include "data/nodes/map.h"
 #include "data/stream/rewrite.h"
 #include "data/core/run.h"
-
-extern const stk_node_kind stk_node_cache, stk_node_options, stk_node_prefetch, stk_node_shuffle;
 
 enum { ENTRY = 64, SAMPLES = 24 };
 static const double MARGIN = 1.1; /* for sizes that were only sampled */

@@ -22,7 +22,4 @@ stk_dataset *stk_data_place_cache(stk_dataset *ds, int64_t bytes, stk_error *err
 stk_status stk_dataset_fill_placed_cache(stk_dataset *ds, double seconds, int64_t *part,
                                          stk_error *err);
 
-/* The size that the batch node nearest to the end was given; 0: there is none. */
-int64_t stk_dataset_batch_size(const stk_dataset *ds);
-
 #endif

@@ -8,6 +8,7 @@
  * The rest is in the nodes: a batch has its workers write a map's elements into its rows, and shuffle and repeat by
  * number are one computation of an index. Elements, order and random bits stay as they are. */
 #include "data/stream/rewrite.h"
+#include "data/nodes/kinds.h"
 
 #include "data/nodes/map.h"
 
@@ -16,8 +17,6 @@
 #include <string.h>
 
 enum { SMALL = 16 << 10, MOST_FNS = 64 };
-
-extern const stk_node_kind stk_node_prefetch, stk_node_shuffle, stk_node_repeat;
 
 void stk_notes_add(stk_notes *t, const char *format, ...)
 {

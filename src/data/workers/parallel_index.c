@@ -1,4 +1,4 @@
-/* The walk by number with workers. A item makes `grain` elements in a row; the grain grows until a item takes about
+/* The walk by number with workers. An item makes `grain` elements in a row; the grain grows until an item takes about
  * a fifth of a millisecond, so that scalars are not handed over one by one. */
 #include "base/clock.h"
 #include "base/tensor.h"
@@ -8,17 +8,17 @@
 
 #include <string.h>
 
-enum { MOST_GRAIN = 256, JOB_TICKS = 500000, MOST_JOB_BYTES = 1 << 19 };
+enum { MOST_GRAIN = 256, ITEM_TICKS = 500000, MOST_ITEM_BYTES = 1 << 19 };
 
-typedef struct ahead {
+typedef struct index_walk {
     stk_ring *ring;
-    int64_t begun; /* next to be given to a item */
+    int64_t begun; /* next to be given to an item */
     int64_t grain;
     stk_ring_item *item; /* being handed out */
     int64_t at;          /* of its elements */
     bool any_order;
     stk_gaps *gaps; /* restored: not to be made again */
-} ahead;
+} index_walk;
 
 typedef struct piece {
     int64_t first, count, made; /* made < count: element `made` failed */
@@ -54,7 +54,7 @@ static void clean(stk_ring_item *item)
 
 static stk_status open(stk_iter *it, stk_error *err)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     own->grain = 1;
     own->any_order = it->stage->ds->unordered || !it->stage->run->options.deterministic;
     return stk_ring_new(it->stage, it, sizeof(piece), work, clean, &own->ring, err);
@@ -63,7 +63,7 @@ static stk_status open(stk_iter *it, stk_error *err)
 /* Elements in a row that are still to be begun; 0 at the end. */
 static int64_t left(stk_iter *it)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     int64_t total = it->stage->ds->cardinality, room = INT64_MAX;
     if (own->gaps) own->begun = stk_gaps_skip(own->gaps, own->begun, &room);
     return total < 0 ? room : stk_min_i64(room, total - own->begun);
@@ -71,7 +71,7 @@ static int64_t left(stk_iter *it)
 
 static stk_status start_job(stk_iter *it, stk_error *err)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     int64_t width = it->stage->ds->schema->n;
     int64_t count = stk_min_i64(own->grain, left(it));
     stk_ring_item *item = stk_ring_begin(own->ring, err);
@@ -95,22 +95,22 @@ static stk_status start_job(stk_iter *it, stk_error *err)
 
 static void adapt_grain(stk_iter *it, const stk_ring_item *item)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     const piece *p = (const piece *)item->data;
     if (p->count < own->grain) return;
     int64_t bytes = __atomic_load_n(&it->stage->element_bytes, __ATOMIC_RELAXED);
-    bool more = item->ticks < JOB_TICKS / 2 && own->grain < MOST_GRAIN &&
-                bytes * own->grain * 2 <= MOST_JOB_BYTES;
+    bool more = item->ticks < ITEM_TICKS / 2 && own->grain < MOST_GRAIN &&
+                bytes * own->grain * 2 <= MOST_ITEM_BYTES;
     if (more)
         own->grain *= 2;
-    else if (item->ticks > JOB_TICKS * 4 && own->grain > 1)
+    else if (item->ticks > ITEM_TICKS * 4 && own->grain > 1)
         own->grain /= 2;
 }
 
 /* Behind a failed element the rest of its item is still to be made; that is done here and now. */
 static stk_status hand_failure(stk_iter *it, stk_error *err)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     stk_ring_item *item = own->item;
     piece *p = (piece *)item->data;
     stk_status status = item->status;
@@ -128,7 +128,7 @@ static stk_status hand_failure(stk_iter *it, stk_error *err)
 
 static void next_job(stk_iter *it)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     if (own->item) {
         adapt_grain(it, own->item);
         stk_ring_pop(own->ring, own->item);
@@ -139,7 +139,7 @@ static void next_job(stk_iter *it)
 
 static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *err)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     int64_t width = it->stage->ds->schema->n;
     if (own->item && own->at == ((piece *)own->item->data)->count) next_job(it);
     while (!own->item) {
@@ -165,7 +165,7 @@ static stk_status next(stk_iter *it, stk_tensor **parts, bool *end, stk_error *e
 /* Where item `i` of the ring stands: everything before *at was handed out, and all of it when it was taken. */
 static bool job_place(stk_iter *it, int64_t i, int64_t *from, int64_t *at)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     stk_ring_item *item = stk_ring_at(own->ring, i);
     if (!item) return false;
     const piece *p = (const piece *)item->data;
@@ -188,7 +188,7 @@ static bool add_gap(stk_gaps *gaps, int64_t from, int64_t upto)
  * restored that were not reached yet. */
 static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     stk_gaps *gaps = stk_calloc(1, sizeof *gaps);
     int64_t from, at, position = own->begun;
     bool fit = true;
@@ -211,18 +211,18 @@ static stk_status save(stk_iter *it, stk_state *out, stk_error *err)
 
 static stk_status restore(stk_iter *it, stk_state *in, stk_error *err)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     return stk_gaps_restore(in, &own->begun, &own->gaps, err);
 }
 
 static void close(stk_iter *it)
 {
-    ahead *own = it->own;
+    index_walk *own = it->own;
     stk_ring_close(own->ring);
     stk_free(own->gaps);
 }
 
-const stk_walk stk_parallel_index_walk = {.size = sizeof(ahead),
+const stk_walk stk_parallel_index_walk = {.size = sizeof(index_walk),
                                           .open = open,
                                           .next = next,
                                           .save = save,
