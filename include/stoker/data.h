@@ -119,6 +119,7 @@ typedef struct stk_stream_options {
      * it with STK_ERR_CANCELLED; what was waited for is not lost, the next call goes on with it. */
     bool (*interrupt)(void *context);
     void *interrupt_context;
+    stk_memory_source memory; /* where batches get theirs: pinned memory of a device, say */
 } stk_stream_options;
 STK_API stk_stream_options stk_stream_options_defaults(void);
 

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "status.h"
+#include "tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,9 @@ typedef struct stk_device_report {
     int64_t memory;      /* bytes */
     double fork_join_ns; /* measured cost of one parallel region; 0: it has none */
     bool shares_memory;  /* works on the host's memory: nothing is copied up or down */
+    bool only_by_name;   /* "auto" never takes it */
+    int64_t largest;     /* bytes of one block at most; 0: as much as there is */
+    char note[96];       /* "for tests", "experimental: ..."; "" when there is nothing to say */
 } stk_device_report;
 
 /* "cpu:0" (or "cpu" for the first of its kind), or "default": what STOKER_DEVICE names, else "cpu:0". An unknown name
@@ -45,6 +49,10 @@ STK_API stk_device *stk_device_retain(stk_device *device);
 STK_API void stk_device_release(stk_device *device);
 STK_API void stk_device_describe(stk_device *device, stk_device_report *out);
 STK_API const char *stk_device_name(const stk_device *device); /* "cpu:0"; "" for NULL */
+
+/* Host memory that goes up to this device fastest, for the batches of a stream (stk_stream_options.memory): what is fed from
+ * there is not copied on the way. All NULL for devices that share the host's memory. */
+STK_API stk_memory_source stk_device_host_memory(stk_device *device);
 
 /* How many there are, and a report on each of the first `room`; *n: how many were written. */
 STK_API int32_t stk_device_count(void);

@@ -50,7 +50,22 @@ typedef struct stk_buffer {
     void *owner;                              /* for release */
     int32_t refs;                             /* atomic */
     bool readonly;
+    /* Memory that belongs to a device (stoker/device.h); NULL: plain memory of the host. With a block the elements are
+     * where the host cannot touch them, and data is NULL; without one it is host memory that goes up fast (pinned). */
+    struct stk_device *device;
+    struct stk_block *block;
 } stk_buffer;
+
+/* Where somebody who needs much memory again and again gets it: batches of an input pipeline in pinned memory of a
+ * device, say. All NULL: from the library's own allocator. */
+typedef struct stk_memory_source {
+    void *(*alloc)(void *context, size_t bytes); /* zeroed or not; NULL when out of memory */
+    void (*free)(void *context, void *memory, size_t bytes);
+    void (*retain)(void *context); /* the context is needed for longer; both may be NULL */
+    void (*release)(void *context);
+    void *context;
+    struct stk_device *device; /* noted in the buffers */
+} stk_memory_source;
 
 typedef struct stk_tensor {
     void *data; /* first element */

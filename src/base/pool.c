@@ -244,7 +244,7 @@ static void *work(void *argument)
     take_a_processor(w);
     char name[16];
     snprintf(name, sizeof name, "pool %d", (int)w->thread);
-    stk_trace_name_thread(name);
+    stk_trace_name_thread_as(name, STK_TRACE_COMPUTE);
     stk_float_env_enter();
     inside_pool = w->pool;
     inside_thread = w->thread;

@@ -22,7 +22,9 @@ typedef struct ring {
     uint64_t tail;   /* the reader's: records ever read or lost */
     uint32_t exited; /* atomic: the thread is gone */
     int32_t thread;
-    char name[NAME]; /* under `lock` */
+    char name[NAME]; /* under `lock`, as is role */
+    stk_trace_role role;
+    bool nanoseconds; /* instead of ticks: a row */
 } ring;
 
 typedef struct word {
@@ -49,6 +51,7 @@ LOCAL ring *local_ring;
 LOCAL uint32_t local_generation;
 LOCAL bool local_failed; /* no memory for a ring: not tried again before the next forget */
 LOCAL char local_name[NAME];
+LOCAL stk_trace_role local_role;
 LOCAL uint64_t local_round; /* ticks of the last call of stk_trace_step; 0: none to count from */
 LOCAL int64_t local_rounds;
 
@@ -75,6 +78,14 @@ static ring *new_ring(void)
     return NULL;
 }
 
+/* Under `lock`. */
+static void enlist(ring *r)
+{
+    r->thread = ++threads_seen;
+    r->next = rings;
+    rings = r;
+}
+
 /* First record of this thread, or first after a forget. */
 static ring *register_thread(void)
 {
@@ -84,10 +95,9 @@ static ring *register_thread(void)
     pthread_mutex_lock(&lock);
     ring *r = new_ring();
     if (r) {
-        r->thread = ++threads_seen;
         memcpy(r->name, local_name, NAME);
-        r->next = rings;
-        rings = r;
+        r->role = local_role;
+        enlist(r);
     }
     pthread_mutex_unlock(&lock);
     local_ring = r;
@@ -95,6 +105,18 @@ static ring *register_thread(void)
     local_failed = !r;
     if (r) pthread_setspecific(exit_key, r);
     return r;
+}
+
+static inline void write_record(ring *r, stk_trace_kind kind, const char *name, uint32_t arg,
+                                uint64_t ticks, int64_t value)
+{
+    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
+    uint64_t *w = r->words + (head & r->mask) * WORDS;
+    __atomic_store_n(&w[0], ticks, __ATOMIC_RELEASE);
+    __atomic_store_n(&w[1], (uint64_t)value, __ATOMIC_RELEASE);
+    __atomic_store_n(&w[2], (uint64_t)(uintptr_t)name, __ATOMIC_RELEASE);
+    __atomic_store_n(&w[3], (uint64_t)kind | (uint64_t)arg << 32, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
 }
 
 void stk_trace_put(stk_trace_kind kind, const char *name, uint32_t arg, uint64_t ticks,
@@ -108,22 +130,67 @@ void stk_trace_put(stk_trace_kind kind, const char *name, uint32_t arg, uint64_t
             return;
         }
     }
-    uint64_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);
-    uint64_t *w = r->words + (head & r->mask) * WORDS;
-    __atomic_store_n(&w[0], ticks, __ATOMIC_RELEASE);
-    __atomic_store_n(&w[1], (uint64_t)value, __ATOMIC_RELEASE);
-    __atomic_store_n(&w[2], (uint64_t)(uintptr_t)name, __ATOMIC_RELEASE);
-    __atomic_store_n(&w[3], (uint64_t)kind | (uint64_t)arg << 32, __ATOMIC_RELEASE);
-    __atomic_store_n(&r->head, head + 1, __ATOMIC_RELEASE);
+    write_record(r, kind, name, arg, ticks, value);
 }
 
-void stk_trace_name_thread(const char *name)
+void stk_trace_name_thread_as(const char *name, stk_trace_role role)
 {
     snprintf(local_name, NAME, "%s", name ? name : "");
+    local_role = role;
     if (!local_ring || local_generation != __atomic_load_n(&generation, __ATOMIC_ACQUIRE)) return;
     pthread_mutex_lock(&lock);
     memcpy(local_ring->name, local_name, NAME);
+    local_ring->role = role;
     pthread_mutex_unlock(&lock);
+}
+
+/* ---- rows without a thread ------------------------------------------------------------------- */
+
+struct stk_trace_row {
+    char name[NAME];
+    stk_trace_role role;
+    ring *ring; /* made by the first span, and again after a forget */
+    uint32_t generation;
+};
+
+stk_trace_row *stk_trace_row_new(const char *name, stk_trace_role role)
+{
+    stk_trace_row *row = stk_calloc(1, sizeof *row);
+    if (!row) return NULL;
+    snprintf(row->name, NAME, "%s", name);
+    row->role = role;
+    return row;
+}
+
+void stk_trace_row_span(stk_trace_row *row, int64_t start_ns, int64_t end_ns, const char *name,
+                        uint32_t arg)
+{
+    if (!row || !stk_trace_is_on()) return;
+    uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+    if (!row->ring || row->generation != now) {
+        pthread_mutex_lock(&lock);
+        row->ring = new_ring();
+        row->generation = now;
+        if (row->ring) {
+            memcpy(row->ring->name, row->name, NAME);
+            row->ring->role = row->role;
+            row->ring->nanoseconds = true;
+            enlist(row->ring);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (row->ring)
+        write_record(row->ring, STK_TRACE_SPAN, name, arg, (uint64_t)start_ns, end_ns - start_ns);
+    else
+        __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
+}
+
+void stk_trace_row_free(stk_trace_row *row)
+{
+    if (!row) return;
+    if (row->ring && row->generation == __atomic_load_n(&generation, __ATOMIC_ACQUIRE))
+        __atomic_store_n(&row->ring->exited, 1, __ATOMIC_RELEASE);
+    stk_free(row);
 }
 
 const char *stk_trace_intern(const char *text)
@@ -222,8 +289,11 @@ static void give(visitor *v, const ring *r, const uint64_t w[WORDS])
                              .kind = (stk_trace_kind)(uint32_t)w[3],
                              .arg = (uint32_t)(w[3] >> 32),
                              .thread = r->thread,
-                             .thread_name = r->name};
-    if (event.kind == STK_TRACE_SPAN)
+                             .thread_name = r->name,
+                             .role = r->role};
+    if (r->nanoseconds)
+        event.ns = (int64_t)w[0];
+    else if (event.kind == STK_TRACE_SPAN)
         event.value = stk_tick_scale_ns(&scale, w[0] + w[1]) - event.ns;
     v->visit(v->context, &event);
     v->given++;

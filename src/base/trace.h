@@ -78,8 +78,28 @@ void stk_trace_step_break(void);
 /* The same pointer for the same text, valid until stk_trace_forget. NULL when out of memory. */
 const char *stk_trace_intern(const char *text);
 
-/* How this thread is called in reports ("pool 1"); cut at 31 bytes. Works while off, too. */
-void stk_trace_name_thread(const char *name);
+/* What is written into a row: rows are threads, and queues of devices. */
+typedef enum stk_trace_role {
+    STK_TRACE_HOST,    /* anything */
+    STK_TRACE_COMPUTE, /* kernels of a device */
+    STK_TRACE_TRANSFER /* copies to and from a device */
+} stk_trace_role;
+
+/* How this thread is called in reports ("pool 1"), cut at 31 bytes, and what it does. Works while off, too. */
+void stk_trace_name_thread_as(const char *name, stk_trace_role role);
+static inline void stk_trace_name_thread(const char *name)
+{
+    stk_trace_name_thread_as(name, STK_TRACE_HOST);
+}
+
+/* A row without a thread, for times that a device measured. Written by one thread at a time. NULL when out of
+ * memory, which the functions below take. */
+typedef struct stk_trace_row stk_trace_row;
+stk_trace_row *stk_trace_row_new(const char *name, stk_trace_role role);
+/* A span between two moments of stk_now_ns(). Nothing while tracing is off. */
+void stk_trace_row_span(stk_trace_row *row, int64_t start_ns, int64_t end_ns, const char *name,
+                        uint32_t arg);
+void stk_trace_row_free(stk_trace_row *row); /* what was written stays readable */
 
 /* records = room per thread, rounded up to a power of two, 0 = 65536; for threads that record for
  * the first time from now on. May be called again while on. */
@@ -94,6 +114,7 @@ typedef struct stk_trace_event {
     uint32_t arg;
     int32_t thread;          /* 1, 2, ... in order of first record */
     const char *thread_name; /* "" when it was never named; valid during the visit */
+    stk_trace_role role;     /* of the thread, or row */
 } stk_trace_event;
 
 /* Gives every record that was not drained before to `visit`, thread by thread, each thread's in the

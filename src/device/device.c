@@ -135,7 +135,38 @@ void stk_device_describe(stk_device *device, stk_device_report *out)
     memset(out, 0, sizeof *out);
     device->vt->describe(device, out);
     snprintf(out->name, sizeof out->name, "%s", device->name);
-    out->shares_memory = stk_device_shares(device);
+    out->shares_memory = device->caps.shares_memory;
+    out->only_by_name = device->caps.only_by_name;
+    out->largest = device->caps.largest_block;
+    if (device->caps.memory) out->memory = device->caps.memory;
+}
+
+/* ---- memory for pipelines ------------------------------------------------------------------------------ */
+
+static void *take_host(void *device, size_t bytes)
+{
+    stk_device *d = device;
+    return d->vt->memory.host_alloc(d, bytes);
+}
+
+static void give_host(void *device, void *memory, size_t bytes)
+{
+    stk_device *d = device;
+    d->vt->memory.host_free(d, memory, bytes);
+}
+
+static void retain_context(void *device) { stk_device_retain(device); }
+static void release_context(void *device) { stk_device_release(device); }
+
+stk_memory_source stk_device_host_memory(stk_device *device)
+{
+    if (!device || stk_device_shares(device)) return (stk_memory_source){0};
+    return (stk_memory_source){.alloc = take_host,
+                               .free = give_host,
+                               .retain = retain_context,
+                               .release = release_context,
+                               .context = device,
+                               .device = device};
 }
 
 stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n, stk_error *err)

@@ -5,7 +5,10 @@
  * stretches after which memory may be used again; tasks of one time may run at the same moment.
  *
  *     arg[] inputs, then outputs: values            link[] the same as addresses, or slots that each run fills in
- */
+ *
+ * The uniforms are one small block of numbers that come with every run: the number of the step (int64 at offset 0), then
+ * inputs of a few bytes (a learning rate, a seed, a flag), which so need no transfer of their own. Tasks read them like any
+ * value, at known addresses inside plan->uniforms. */
 #ifndef STK_DEVICE_PLAN_H
 #define STK_DEVICE_PLAN_H
 
@@ -30,12 +33,14 @@ typedef struct stk_task {
     double flops, bytes;
     const char *label; /* for the trace: a literal, or interned there */
     bool dead;
-    /* filled by the device */
+    /* filled by the device, in arrange */
     void *own;     /* what it notes, in the plan's arena */
-    int32_t group; /* its time */
+    int32_t group; /* its time: values may share memory when their times do not meet */
     int64_t scratch_bytes;
     /* filled before loading */
-    int64_t scratch_at;
+    int32_t scratch_arena;
+    int64_t scratch_at; /* in that arena */
+    stk_address scratch;
     stk_link *link;
     uint32_t tag; /* program and place in it, for the trace */
 } stk_task;
@@ -55,11 +60,14 @@ typedef struct stk_home {
     int32_t root;   /* value that owns the buffer (itself when not an alias) */
     int64_t offset; /* bytes from the start of root's buffer */
     /* roots in the arena: */
-    int64_t bytes, at;   /* size; offset in the arena once planned */
+    int64_t bytes, at;   /* size; offset in its arena once planned */
+    int32_t arena;       /* which of them */
     int32_t first, last; /* times between which it is alive */
     int64_t room;        /* bytes it takes in the arena */
     void *own;           /* what the device notes */
 } stk_home;
+
+enum { STK_MOST_ARENAS = 16 };
 
 struct stk_plan {
     const struct stk_graph *g; /* what it was made from; devices do not look inside */
@@ -69,18 +77,27 @@ struct stk_plan {
     stk_home *home; /* per value */
     int64_t nvalues;
     int32_t groups; /* times */
-    int64_t arena_bytes;
+    /* One arena, or several where it would be larger than a block of the device may be. */
+    int32_t narenas;
+    int64_t arena_size[STK_MOST_ARENAS];
+    int64_t arena_bytes; /* of all */
     bool no_fuse, outside_results;
     double election_ms; /* spent on timing implementations */
     /* filled before loading */
-    stk_block *memory;    /* the arena on the device */
-    stk_address uniforms; /* where a run's uniforms go; no block: nobody reads them */
+    stk_block *memory[STK_MOST_ARENAS]; /* the arenas on the device */
+    stk_address uniforms;               /* where a run's uniforms go; no block: nobody reads them */
     int32_t nslots;
 };
 
 static inline bool stk_is_output_arg(const stk_task *t, int32_t i)
 {
     return i % (t->nin + t->nout) >= t->nin;
+}
+/* For arrange: the order stays, one task after the other. */
+static inline void stk_plan_in_order(stk_plan *p)
+{
+    for (int64_t k = 0; k < p->ntasks; k++) p->tasks[k].group = (int32_t)k;
+    p->groups = (int32_t)p->ntasks;
 }
 static inline int32_t stk_root(const stk_plan *p, int32_t v) { return p->home[v].root; }
 

@@ -68,6 +68,7 @@ static stk_traced_thread *find_thread(stk_recording *rec, const stk_trace_event 
     stk_traced_thread *t = &rec->threads[rec->nthreads++];
     memset(t, 0, sizeof *t);
     t->number = e->thread;
+    t->role = e->role;
     snprintf(t->name, sizeof t->name, "%s", e->thread_name);
     return t;
 }
@@ -146,8 +147,8 @@ static void mark_kernels(stk_recording *rec)
         stk_interval *v = &rec->all[i];
         if (v->thread != thread) thread = v->thread, run_end = 0;
         if (v->role == STK_ROLE_RUN && v->end > run_end) run_end = v->end;
-        bool of_pool = !strncmp(rec->threads[v->thread].name, "pool", 4);
-        v->kernel = v->role == STK_ROLE_NONE && (v->start < run_end || v->arg >> 8 || of_pool);
+        bool computes = rec->threads[v->thread].role == STK_TRACE_COMPUTE;
+        v->kernel = v->role == STK_ROLE_NONE && (v->start < run_end || v->arg >> 8 || computes);
     }
 }
 

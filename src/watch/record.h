@@ -2,6 +2,7 @@
 #ifndef STK_WATCH_RECORD_H
 #define STK_WATCH_RECORD_H
 
+#include "base/trace.h"
 #include "graph/run/program.h"
 #include "watch/report.h"
 
@@ -29,6 +30,7 @@ typedef struct stk_round {
 
 typedef struct stk_traced_thread {
     int32_t number; /* the trace's */
+    stk_trace_role role;
     char name[32];
     int64_t open[32]; /* intervals begun and not ended */
     int32_t depth;

@@ -31,7 +31,7 @@ stk_status stk_run_new(stk_dataset *plan, const stk_stream_options *options, stk
     stk_tick_scale_mark(&run->clock, 0);
     run->options = resolve(*options);
     run->cpus = run->options.cpu_budget;
-    stk_status status = stk_slab_new(&run->slab, err);
+    stk_status status = stk_slab_new(&run->options.memory, &run->slab, err);
     if (status == STK_OK) status = stk_tuner_new(run, plan, &run->tuner, err);
     if (status == STK_OK) status = stk_stage_new(run, plan, &run->root, err);
     if (status != STK_OK) {

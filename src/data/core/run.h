@@ -40,7 +40,7 @@ stk_status stk_run_take_ram(stk_run *run, const char *who, int64_t bytes, stk_er
 void stk_run_give_ram(stk_run *run, int64_t bytes);
 
 /* Reused blocks. A slab outlives its stream as long as a tensor of it does. */
-stk_status stk_slab_new(stk_slab **out, stk_error *err);
+stk_status stk_slab_new(const stk_memory_source *memory, stk_slab **out, stk_error *err);
 void stk_slab_close(stk_slab *slab); /* NULL is fine */
 stk_status stk_slab_take(stk_slab *slab, stk_dtype dtype, int32_t rank, const int64_t *shape,
                          stk_tensor **out, stk_error *err);

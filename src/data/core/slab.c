@@ -1,7 +1,9 @@
 /* Memory for batches that is used again and again. Fresh pages cost more than the arithmetic that fills them, so a
  * tensor's block goes back to a list when its last handle is released, wherever that happens.
  *
- *     [stk_buffer | stk_tensor | slab, next, pages | pad to 64 | elements]     from 2 MB on elements in pages */
+ *     [stk_buffer | stk_tensor | slab, next, pages | pad to 64 | elements]     from 2 MB on elements in pages
+ *
+ * With a source of memory (pinned memory of a device) all elements come from there, whatever their size. */
 #include "data/core/run.h"
 
 #include "base/dtype.h"
@@ -23,6 +25,7 @@ struct stk_slab {
     block *free;
     int64_t nfree, out, bytes;
     bool closed;
+    stk_memory_source memory;
 };
 
 /* Written under the lock, read without it (stk_slab_bytes). */
@@ -31,15 +34,19 @@ static void count_bytes(stk_slab *s, int64_t more)
     __atomic_store_n(&s->bytes, s->bytes + more, __ATOMIC_RELAXED);
 }
 
-static void drop_block(block *b)
+static void drop_block(const stk_slab *s, block *b)
 {
-    if (b->buffer.size >= PAGES_FROM) stk_free_pages(b->buffer.data, b->buffer.size);
+    if (s->memory.alloc)
+        s->memory.free(s->memory.context, b->buffer.data, b->buffer.size + 1);
+    else if (b->buffer.size >= PAGES_FROM)
+        stk_free_pages(b->buffer.data, b->buffer.size);
     stk_free(b);
 }
 
 static void drop_slab(stk_slab *s)
 {
     pthread_mutex_destroy(&s->lock);
+    if (s->memory.release) s->memory.release(s->memory.context);
     stk_free(s);
 }
 
@@ -57,17 +64,19 @@ static void come_back(stk_buffer *self)
         s->nfree++;
     } else {
         count_bytes(s, -(int64_t)b->buffer.size);
+        drop_block(s, b); /* before anybody can drop the slab */
     }
     bool last = s->closed && s->out == 0;
     pthread_mutex_unlock(&s->lock);
-    if (!keep) drop_block(b);
     if (last) drop_slab(s);
 }
 
-stk_status stk_slab_new(stk_slab **out, stk_error *err)
+stk_status stk_slab_new(const stk_memory_source *memory, stk_slab **out, stk_error *err)
 {
     *out = stk_calloc(1, sizeof **out);
     if (!*out) return stk_fail_memory(err, "stream", sizeof **out);
+    (*out)->memory = *memory;
+    if (memory->retain) memory->retain(memory->context);
     pthread_mutex_init(&(*out)->lock, NULL);
     return STK_OK;
 }
@@ -77,31 +86,33 @@ void stk_slab_close(stk_slab *s)
     if (!s) return;
     pthread_mutex_lock(&s->lock);
     s->closed = true;
-    block *list = s->free;
-    s->free = NULL;
+    while (s->free) {
+        block *b = s->free;
+        s->free = b->next;
+        drop_block(s, b);
+    }
     bool last = s->out == 0;
     pthread_mutex_unlock(&s->lock);
-    while (list) {
-        block *b = list;
-        list = b->next;
-        drop_block(b);
-    }
     if (last) drop_slab(s);
 }
 
 int64_t stk_slab_bytes(const stk_slab *s) { return __atomic_load_n(&s->bytes, __ATOMIC_RELAXED); }
 
-static block *make_block(size_t size)
+static block *make_block(const stk_slab *s, size_t size)
 {
+    const stk_memory_source *from = &s->memory;
     bool pages = size >= PAGES_FROM;
-    block *b = stk_malloc(pages ? sizeof *b : HEAD + size);
+    block *b = stk_malloc(pages || from->alloc ? sizeof *b : HEAD + size);
     if (!b) return NULL;
-    void *data = pages ? stk_alloc_pages(size) : (char *)b + HEAD;
+    void *data = from->alloc ? from->alloc(from->context, size + 1)
+                 : pages     ? stk_alloc_pages(size)
+                             : (char *)b + HEAD;
     if (!data) {
         stk_free(b);
         return NULL;
     }
-    b->buffer = (stk_buffer){.data = data, .size = size, .release = come_back};
+    b->buffer =
+        (stk_buffer){.data = data, .size = size, .release = come_back, .device = s->memory.device};
     return b;
 }
 
@@ -132,7 +143,7 @@ stk_status stk_slab_take(stk_slab *s, stk_dtype dtype, int32_t rank, const int64
     size_t size = (size_t)stk_dtype_size(dtype);
     for (int i = 0; i < rank; i++) size *= (size_t)shape[i];
     block *b = find_block(s, size);
-    if (!b) b = make_block(size);
+    if (!b) b = make_block(s, size);
     if (!b) {
         pthread_mutex_lock(&s->lock);
         s->out--;

@@ -5,6 +5,7 @@
  *     STOKER_APART=1              it exists: apart:0
  *     STOKER_APART_LATENCY=N      microseconds before everything it does (0)
  *     STOKER_APART_WITHOUT=A,B    kernels and elementwise operations it does not take (see MISSING)
+ *     STOKER_APART_BLOCK=N        bytes of its largest block (any)
  *
  * What a program computes on it has the same bits as on cpu:0. */
 #include "device/apart/queue.h"
@@ -118,18 +119,30 @@ static stk_status apart_wait(stk_device *d, stk_error *err)
     return STK_OK;
 }
 
+static stk_status apart_set_later(stk_device *d, stk_address to, const void *from, size_t bytes,
+                                  stk_error *err)
+{
+    copy_job job = {.to = real_address(to), .from = from, .bytes = bytes};
+    return give_copy(&of(d)->queue, job, err);
+}
+
+static stk_status apart_get_later(stk_device *d, void *to, stk_address from, size_t bytes,
+                                  stk_error *err)
+{
+    copy_job job = {.to = to, .from = real_address(from), .bytes = bytes};
+    return give_copy(&of(d)->queue, job, err);
+}
+
 static stk_status apart_set(stk_device *d, stk_address to, const void *from, size_t bytes,
                             stk_error *err)
 {
-    copy_job job = {.to = real_address(to), .from = from, .bytes = bytes};
-    STK_TRY(give_copy(&of(d)->queue, job, err));
+    STK_TRY(apart_set_later(d, to, from, bytes, err));
     return apart_wait(d, err);
 }
 
 static stk_status apart_get(stk_device *d, void *to, stk_address from, size_t bytes, stk_error *err)
 {
-    copy_job job = {.to = to, .from = real_address(from), .bytes = bytes};
-    STK_TRY(give_copy(&of(d)->queue, job, err));
+    STK_TRY(apart_get_later(d, to, from, bytes, err));
     return apart_wait(d, err);
 }
 
@@ -277,8 +290,8 @@ static stk_status apart_run(stk_sequence *sequence, const stk_run *run, stk_erro
 static void apart_describe(stk_device *d, stk_device_report *out)
 {
     of(d)->cpu->vt->describe(of(d)->cpu, out);
-    snprintf(out->detail, sizeof out->detail,
-             "for tests: the CPU's kernels behind memory of their own");
+    snprintf(out->detail, sizeof out->detail, "the CPU's kernels behind memory of their own");
+    snprintf(out->note, sizeof out->note, "for tests");
     out->fork_join_ns = 0;
 }
 
@@ -292,7 +305,6 @@ static void apart_release(stk_device *d)
 }
 
 static const stk_device_vt apart_vt = {
-    .caps = {.owners = STK_CPU_OWNERS},
     .memory = {.alloc = apart_alloc,
                .free = apart_free,
                .host_alloc = apart_host_alloc,
@@ -300,6 +312,8 @@ static const stk_device_vt apart_vt = {
     .queue = {.set = apart_set,
               .get = apart_get,
               .wait = apart_wait,
+              .set_later = apart_set_later,
+              .get_later = apart_get_later,
               .copy = apart_copy,
               .run = apart_run,
               .send = apart_send,
@@ -326,17 +340,24 @@ static const char *setting(const char *name, const char *otherwise)
 
 static int32_t count_apart(void) { return strcmp(setting("STOKER_APART", "0"), "0") ? 1 : 0; }
 
+static stk_status start_queues(apart *a, int64_t late, stk_error *err)
+{
+    STK_TRY(stk_apart_queue_start(&a->queue, "apart:0 queue", STK_TRACE_COMPUTE, late, err));
+    return stk_apart_queue_start(&a->transfers, "apart:0 transfers", STK_TRACE_TRANSFER, late, err);
+}
+
 static stk_status open_apart(int32_t index, int32_t threads, stk_device **out, stk_error *err)
 {
     (void)index;
     apart *a = stk_calloc(1, sizeof *a);
     if (!a) return stk_fail_memory(err, "apart", sizeof *a);
     int64_t late = atoll(setting("STOKER_APART_LATENCY", "0")) * 1000;
-    a->device = (stk_device){.vt = &apart_vt, .refs = 1};
+    a->device = (stk_device){
+        .vt = &apart_vt, .refs = 1, .caps = {.only_by_name = true, .owners = STK_CPU_OWNERS}};
+    a->device.caps.largest_block = atoll(setting("STOKER_APART_BLOCK", "0"));
     snprintf(a->missing, sizeof a->missing, ",%s,", setting("STOKER_APART_WITHOUT", MISSING));
     stk_status status = stk_cpu_device_new(threads, &a->cpu, err);
-    if (status == STK_OK) status = stk_apart_queue_start(&a->queue, "apart:0", late, err);
-    if (status == STK_OK) status = stk_apart_queue_start(&a->transfers, "apart:0", late, err);
+    if (status == STK_OK) status = start_queues(a, late, err);
     if (status == STK_OK)
         *out = &a->device;
     else

@@ -13,6 +13,7 @@ static void be_late(int64_t ns)
 static void *work(void *context)
 {
     stk_apart_queue *q = context;
+    stk_trace_name_thread_as(q->name, q->role);
     pthread_mutex_lock(&q->lock);
     for (;;) {
         q->idle = true;
@@ -34,9 +35,11 @@ static void *work(void *context)
     return NULL;
 }
 
-stk_status stk_apart_queue_start(stk_apart_queue *q, const char *name, int64_t latency_ns,
-                                 stk_error *err)
+stk_status stk_apart_queue_start(stk_apart_queue *q, const char *name, stk_trace_role role,
+                                 int64_t latency_ns, stk_error *err)
 {
+    q->name = name;
+    q->role = role;
     pthread_mutex_init(&q->lock, NULL);
     pthread_cond_init(&q->more, NULL);
     pthread_cond_init(&q->less, NULL);

@@ -2,6 +2,7 @@
 #ifndef STK_DEVICE_APART_QUEUE_H
 #define STK_DEVICE_APART_QUEUE_H
 
+#include "base/trace.h"
 #include "device/device.h"
 
 #include <pthread.h>
@@ -18,12 +19,14 @@ typedef struct stk_apart_queue {
     stk_apart_job *first, **last;
     int64_t given, done;
     int64_t latency_ns; /* before every job */
-    int32_t waiting;    /* for less */
+    const char *name;   /* in traces; stays */
+    stk_trace_role role;
+    int32_t waiting; /* for less */
     bool idle, ends, started;
 } stk_apart_queue;
 
-stk_status stk_apart_queue_start(stk_apart_queue *q, const char *name, int64_t latency_ns,
-                                 stk_error *err);
+stk_status stk_apart_queue_start(stk_apart_queue *q, const char *name, stk_trace_role role,
+                                 int64_t latency_ns, stk_error *err);
 void stk_apart_queue_end(stk_apart_queue *q); /* after what it was given */
 void stk_apart_queue_give(stk_apart_queue *q,
                           stk_apart_job *job); /* from malloc; freed when it is done */

@@ -294,7 +294,6 @@ static void cpu_release(stk_device *d)
 }
 
 static const stk_device_vt cpu_vt = {
-    .caps = {.shares_memory = true, .complete = true, .owners = STK_CPU_OWNERS},
     .memory = {.alloc = cpu_alloc,
                .free = cpu_free,
                .host_alloc = cpu_host_alloc,
@@ -302,6 +301,8 @@ static const stk_device_vt cpu_vt = {
     .queue = {.set = cpu_set,
               .get = cpu_get,
               .wait = cpu_wait,
+              .set_later = cpu_set,
+              .get_later = cpu_get,
               .copy = cpu_copy,
               .run = stk_cpu_run_sequence,
               .send = cpu_send,
@@ -349,8 +350,10 @@ stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err)
         stk_free(cpu);
         return status;
     }
-    cpu->device.vt = &cpu_vt;
-    cpu->device.refs = 1;
+    cpu->device =
+        (stk_device){.vt = &cpu_vt,
+                     .refs = 1,
+                     .caps = {.shares_memory = true, .complete = true, .owners = STK_CPU_OWNERS}};
     snprintf(cpu->device.name, sizeof cpu->device.name, "cpu:0");
     cpu->threads = stk_pool_threads(cpu->pool);
     list_impls(cpu);

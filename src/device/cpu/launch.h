@@ -51,7 +51,7 @@ struct stk_launch {
 /* What a device writes into the arg of a launch's spans: the tag, and the part (255: that one or a later one). */
 static inline uint32_t stk_launch_span_arg(const stk_launch *l, int32_t part)
 {
-    return l->tag << 8 | (uint32_t)(part < 255 ? part : 255);
+    return stk_task_span_arg(l->tag, part);
 }
 
 /* One implementation of one kernel id on one device. Optional slots may be NULL; the default is named. */

@@ -210,6 +210,7 @@ stk_status stk_plan_homes(stk_plan *p, stk_error *err)
 typedef struct block {
     int64_t bytes, at;
     int32_t first, last, owner; /* owner: value root, or -1 - task for scratch */
+    int32_t arena;
 } block;
 
 static int larger_first(const void *a, const void *b)
@@ -226,12 +227,14 @@ static int by_offset(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Lowest gap among the blocks that are alive at the same time. */
-static int64_t find_gap(block *blocks, int64_t placed, const block *b, block **rivals)
+/* Lowest gap in this arena among the blocks that are alive at the same time. */
+static int64_t find_gap(block *blocks, int64_t placed, const block *b, int32_t arena,
+                        block **rivals)
 {
     int64_t n = 0, at = 0;
     for (int64_t i = 0; i < placed; i++)
-        if (blocks[i].first <= b->last && b->first <= blocks[i].last) rivals[n++] = &blocks[i];
+        if (blocks[i].arena == arena && blocks[i].first <= b->last && b->first <= blocks[i].last)
+            rivals[n++] = &blocks[i];
     qsort(rivals, (size_t)n, sizeof *rivals, by_offset);
     for (int64_t i = 0; i < n; i++) {
         if (rivals[i]->at - at >= b->bytes) break;
@@ -300,9 +303,75 @@ static void share_in_place(stk_plan *p, int64_t values)
 
 /* ---- packing ------------------------------------------------------------------------------------------------- */
 
+static int64_t list_blocks(const stk_plan *p, block *out)
+{
+    int64_t n = 0;
+    for (int64_t v = 1; v < p->nvalues; v++) {
+        const stk_home *h = &p->home[v];
+        if (h->root == v && h->place == STK_AT_ARENA && h->last >= 0 && h->bytes > 0)
+            out[n++] = (block){h->room, 0, h->first, h->last, (int32_t)v, 0};
+    }
+    for (int64_t k = 0; k < p->ntasks; k++)
+        if (p->tasks[k].scratch_bytes > 0)
+            out[n++] = (block){stk_round_up(p->tasks[k].scratch_bytes, STK_ALIGN),
+                               0,
+                               p->tasks[k].group,
+                               p->tasks[k].group,
+                               (int32_t)(-1 - k),
+                               0};
+    return n;
+}
+
+/* Into the first arena that has room. `most`: bytes of one; 0: there is one without an end. */
+static bool place_block(stk_plan *p, block *blocks, int64_t i, int64_t most, block **rivals)
+{
+    block *b = &blocks[i];
+    for (b->arena = 0; b->arena < STK_MOST_ARENAS; b->arena++) {
+        b->at = find_gap(blocks, i, b, b->arena, rivals);
+        int64_t end = b->at + b->bytes;
+        if (most && end > most) continue;
+        if (b->arena >= p->narenas) p->narenas = b->arena + 1;
+        if (end > p->arena_size[b->arena]) p->arena_size[b->arena] = end;
+        return true;
+    }
+    return false;
+}
+
+static void settle(stk_plan *p, const block *b)
+{
+    if (b->owner >= 0) {
+        p->home[b->owner].at = b->at;
+        p->home[b->owner].arena = b->arena;
+    } else {
+        p->tasks[-1 - b->owner].scratch_at = b->at;
+        p->tasks[-1 - b->owner].scratch_arena = b->arena;
+    }
+}
+
+static stk_status pack(stk_plan *p, const stk_device *device, block *blocks, int64_t n,
+                       block **rivals, stk_error *err)
+{
+    /* what stk_program_emit adds to each arena must fit in as well */
+    int64_t most = stk_max_i64(device->caps.largest_block - STK_ALIGN, 0);
+    p->narenas = 1;
+    memset(p->arena_size, 0, sizeof p->arena_size);
+    for (int64_t i = 0; i < n; i++) {
+        if (!place_block(p, blocks, i, most, rivals))
+            return stk_fail(
+                err, STK_ERR_MEMORY,
+                "%s: a value of %lld bytes does not fit: blocks of this device hold at "
+                "most %lld, and there can be %d; try a smaller batch, or --device cpu:0",
+                device->name, (long long)blocks[i].bytes, (long long)most, STK_MOST_ARENAS);
+        settle(p, &blocks[i]);
+    }
+    p->arena_bytes = 0;
+    for (int32_t i = 0; i < p->narenas; i++) p->arena_bytes += p->arena_size[i];
+    return STK_OK;
+}
+
 stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
 {
-    int64_t values = p->nvalues, n = 0;
+    int64_t values = p->nvalues;
     find_lifetimes(p, values);
     share_in_place(p, values);
     for (int64_t v = 1; v < values; v++)
@@ -310,31 +379,15 @@ stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
     if (device->vt->kernels.rooms) device->vt->kernels.rooms(device, p);
     block *blocks = stk_calloc((size_t)(values + p->ntasks), sizeof *blocks);
     block **rivals = stk_calloc((size_t)(values + p->ntasks), sizeof *rivals);
+    stk_status status = STK_OK;
     if (!blocks || !rivals) {
-        stk_free(blocks);
-        stk_free(rivals);
-        return stk_fail_memory(err, "memory plan", (size_t)values * sizeof *blocks);
-    }
-    for (int64_t v = 1; v < values; v++) {
-        const stk_home *h = &p->home[v];
-        if (h->root == v && h->place == STK_AT_ARENA && h->last >= 0 && h->bytes > 0)
-            blocks[n++] = (block){h->room, 0, h->first, h->last, (int32_t)v};
-    }
-    for (int64_t k = 0; k < p->ntasks; k++)
-        if (p->tasks[k].scratch_bytes > 0)
-            blocks[n++] = (block){stk_round_up(p->tasks[k].scratch_bytes, STK_ALIGN), 0,
-                                  p->tasks[k].group, p->tasks[k].group, (int32_t)(-1 - k)};
-    qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
-    p->arena_bytes = 0;
-    for (int64_t i = 0; i < n; i++) {
-        blocks[i].at = find_gap(blocks, i, &blocks[i], rivals);
-        p->arena_bytes = stk_max_i64(p->arena_bytes, blocks[i].at + blocks[i].bytes);
-        if (blocks[i].owner >= 0)
-            p->home[blocks[i].owner].at = blocks[i].at;
-        else
-            p->tasks[-1 - blocks[i].owner].scratch_at = blocks[i].at;
+        status = stk_fail_memory(err, "memory plan", (size_t)values * sizeof *blocks);
+    } else {
+        int64_t n = list_blocks(p, blocks);
+        qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
+        status = pack(p, device, blocks, n, rivals, err);
     }
     stk_free(blocks);
     stk_free(rivals);
-    return STK_OK;
+    return status;
 }

@@ -62,7 +62,7 @@ static stk_status run_passes(const stk_graph *g, bool no_fuse, bool owners, stk_
 static stk_status prepare_graph(stk_program *p, const stk_graph *g, const stk_program_options *o,
                                 int flags, stk_error *err)
 {
-    const stk_device_caps *caps = &p->device->vt->caps;
+    const stk_device_caps *caps = &p->device->caps;
     if (flags & STK_COMPILE_AS_IT_IS) return stk_rewrite_graph(g, NULL, NULL, &p->g, err);
     STK_TRY(run_passes(g, o->no_fuse, caps->owners > 0, &p->g, err));
     if (caps->complete) return STK_OK;

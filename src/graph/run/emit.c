@@ -103,7 +103,7 @@ static stk_link resolve(const linker *l, stk_val v)
     const stk_program *p = l->p;
     const stk_home *h = &p->plan.home[v], *root = &p->plan.home[h->root];
     switch ((stk_place)root->place) {
-    case STK_AT_ARENA: return (stk_link){{p->plan.memory, root->at + h->offset}, -1};
+    case STK_AT_ARENA: return (stk_link){{p->plan.memory[root->arena], root->at + h->offset}, -1};
     case STK_AT_VARIABLE: return (stk_link){stk_address_plus(l->variable[h->root], h->offset), -1};
     case STK_AT_UNIFORM:
     case STK_AT_CONST: return (stk_link){{p->constants, root->at + h->offset}, -1};
@@ -152,6 +152,8 @@ static stk_status link_task(const linker *l, stk_task *t, int64_t k, stk_error *
     t->link = stk_arena_array(&p->plan.arena, (size_t)t->nargs, sizeof *t->link);
     if (!t->link) return stk_fail_memory(err, "launches", 0);
     for (int32_t i = 0; i < t->nargs; i++) t->link[i] = resolve(l, t->arg[i]);
+    if (t->scratch_bytes)
+        t->scratch = stk_address_of(p->plan.memory[t->scratch_arena], t->scratch_at);
     t->tag = stk_launch_tag(p->serial, k);
     return t->kernel < 0 ? emit_control(l, t, k, err) : STK_OK;
 }
@@ -164,8 +166,11 @@ static stk_status emit_all(const linker *l, stk_error *err)
     STK_TRY(load_constants(p, err));
     STK_TRY(bind_variables(p, l->variable, err));
     STK_TRY(list_inputs(p, l->feed_of, err));
-    plan->memory = p->device->vt->memory.alloc(p->device, (size_t)plan->arena_bytes + STK_ALIGN);
-    if (!plan->memory) return stk_fail_memory(err, "activations", (size_t)plan->arena_bytes);
+    for (int32_t i = 0; i < plan->narenas; i++) {
+        size_t bytes = (size_t)plan->arena_size[i] + STK_ALIGN;
+        plan->memory[i] = p->device->vt->memory.alloc(p->device, bytes);
+        if (!plan->memory[i]) return stk_fail_memory(err, "activations", bytes);
+    }
     STK_TRY(list_outputs(l, err));
     plan->nslots = p->nfeeds + p->nfetches;
     p->slots = stk_arena_array(&plan->arena, (size_t)plan->nslots, sizeof *p->slots);

@@ -19,7 +19,8 @@ void stk_program_release(stk_program *p)
     for (int64_t k = 0; p->control && k < p->plan.ntasks; k++)
         stk_control_release(p->device, p->control[k]);
     stk_feeds_release(p);
-    if (p->plan.memory) vt->memory.free(p->plan.memory);
+    for (int32_t i = 0; i < p->plan.narenas; i++)
+        if (p->plan.memory[i]) vt->memory.free(p->plan.memory[i]);
     if (p->constants) vt->memory.free(p->constants);
     stk_free(p->islands.rows);
     stk_free(p->plan.tasks);

@@ -86,6 +86,13 @@ static stk_origin origin_of(const stk_program *p, int64_t value)
     return p->g->nodes[p->g->values[value].node].origin;
 }
 
+/* Arenas are drawn one behind the other. */
+static int64_t in_all_arenas(const stk_plan *plan, int32_t arena, int64_t at)
+{
+    for (int32_t i = 0; i < arena; i++) at += plan->arena_size[i];
+    return at;
+}
+
 /* Fills out (NULL: only counts) and returns how many there are. */
 static int64_t list_buffers(const stk_program *p, stk_buffer_facts *out)
 {
@@ -96,7 +103,7 @@ static int64_t list_buffers(const stk_program *p, stk_buffer_facts *out)
         if (h->root != v || h->place != STK_AT_ARENA || h->last < 0 || h->bytes <= 0) continue;
         stk_origin origin = origin_of(p, v);
         if (out)
-            out[n] = (stk_buffer_facts){.at = h->at,
+            out[n] = (stk_buffer_facts){.at = in_all_arenas(plan, h->arena, h->at),
                                         .bytes = h->room,
                                         .first = h->first,
                                         .last = h->last,
@@ -108,7 +115,7 @@ static int64_t list_buffers(const stk_program *p, stk_buffer_facts *out)
         const stk_task *t = &plan->tasks[k];
         if (t->scratch_bytes <= 0) continue;
         if (out)
-            out[n] = (stk_buffer_facts){.at = t->scratch_at,
+            out[n] = (stk_buffer_facts){.at = in_all_arenas(plan, t->scratch_arena, t->scratch_at),
                                         .bytes = t->scratch_bytes,
                                         .first = t->group,
                                         .last = t->group,

@@ -53,7 +53,7 @@ static stk_status load_task(stk_cpu_sequence *s, stk_plan *p, const stk_task *t,
                         .tag = t->tag,
                         .flops = t->flops,
                         .bytes = t->bytes};
-    if (t->scratch_bytes) out->scratch = pointer(s, stk_address_of(p->memory, t->scratch_at));
+    if (t->scratch_bytes) out->scratch = pointer(s, t->scratch);
     STK_TRY(load_locals(p, t, out, err));
     s->n++; /* from here on unload discards it */
     if (t->kernel < 0) return STK_OK;
