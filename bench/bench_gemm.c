@@ -1,7 +1,9 @@
 // Matrix products shape by shape: every implementation of the gemm kernel id, on 1 thread and on the
 // pool, against the multiply-add peak of this machine. For people who work on those kernels.
 //
-//     bench_gemm [--seconds S] [--threads T] [MxNxK[t][T] ...]      t: a transposed, T: b transposed
+//     bench_gemm [--seconds S] [--threads T] [--bf16] [MxNxK[t][T] ...]      t: a transposed, T: b transposed
+//
+// --bf16: matrices of bfloat16; the share is still that of the peak of float32.
 //
 // The implementations take turns, slice by slice, so that a disturbed moment hits all of them. The
 // fastest slice counts (the machine may be busy with other things), the lower quartile stands beside it.
@@ -65,6 +67,8 @@ static double measured_peak(void)
 #endif
     return best;
 }
+
+static stk_dtype dtype = STK_F32;
 
 // ---- one shape --------------------------------------------------------------------------------------
 
@@ -130,13 +134,14 @@ static void bench(const bench_shape *s, int32_t threads, double seconds, double 
     g.lda = g.ta ? g.m : g.k;
     g.ldb = g.tb ? g.k : g.n;
     g.ldc = g.n;
-    g.dtype = STK_F32;
+    g.dtype = dtype;
     int64_t sizes[] = {g.m * g.k, g.k * g.n, g.m * g.n};
     void *arg[3];
     uint64_t seed = 1;
     for (int i = 0; i < 3; i++) {
         float *x = arg[i] = stk_alloc_pages((size_t)sizes[i] * 4);
-        for (int64_t j = 0; j < sizes[i]; j++) x[j] = (float)launch_uniform(&seed, -1, 1);
+        for (int64_t j = 0; dtype == STK_F32 && j < sizes[i]; j++)
+            x[j] = (float)launch_uniform(&seed, -1, 1);
     }
     int count = contenders(list, &g, arg, threads), slices = 0;
     double flops = 2.0 * (double)g.m * (double)g.n * (double)g.k;
@@ -170,11 +175,13 @@ int main(int argc, char **argv)
             seconds = atof(argv[++i]);
         else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
             threads = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--bf16"))
+            dtype = STK_BF16;
         else if (sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) == 3 && count < 64)
             asked[count++] =
                 (bench_shape){m, n, k, strchr(argv[i], 't') != NULL, strchr(argv[i], 'T') != NULL};
         else {
-            fprintf(stderr, "bench_gemm [--seconds S] [--threads T] [MxNxK[t][T] ...]\n");
+            fprintf(stderr, "bench_gemm [--seconds S] [--threads T] [--bf16] [MxNxK[t][T] ...]\n");
             return 2;
         }
     }

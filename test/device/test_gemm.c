@@ -4,6 +4,7 @@
 
 #include "base/convert.h"
 #include "device/cpu/gemm.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/vec/vec.h"
 
 typedef struct problem {
@@ -250,6 +251,30 @@ TEST(element_types)
             }
 }
 
+/* Rows, columns and terms around the tiles, panels and blocks of the products by pairs; an odd k, and odd row lengths. */
+TEST(bfloat16_around_tiles_and_blocks)
+{
+    static const int64_t m[] = {1, 2, 11, 12, 13, 33, 257}, n[] = {1, 15, 16, 17, 32, 33, 70};
+    static const int64_t k[] = {1, 2, 7, 8, 9, 31, 64, 512, 513, 1031};
+    for (int i = 0; i < 7 * 7 * 10; i += INSTRUMENTED ? 11 : 1) {
+        const int turned = i % 4;
+        const int64_t rows = m[i / 70], columns = n[i / 10 % 7], terms = k[i % 10];
+        if (rows * columns * terms > 2000000) continue;
+        stk_gemm g = shape(rows, columns, terms, turned & 1, turned >> 1);
+        g.dtype = STK_BF16;
+        g.accumulate = i % 3 == 0;
+        g.lda += i % 5 == 0;
+        g.ldb += i % 7 == 0;
+        g.ldc += i % 2;
+        try_all(g);
+    }
+    stk_gemm wide = shape(300, 290, 700, 0, 0);
+    wide.dtype = STK_BF16;
+    problem p = make(wide);
+    if (stk_isa_has_pairs()) run_and_check(&p, launch_device(2), "pairs");
+    drop(&p);
+}
+
 /* ---- bits ---------------------------------------------------------------------------------------- */
 
 static void same_bits(problem *p, stk_device *device, const char *impl)
@@ -281,6 +306,11 @@ TEST(same_bits_for_any_cut)
         each_impl(&p, same_bits);
         drop(&p);
     }
+    stk_gemm halves = shape(300, 200, 600, 1, 0);
+    halves.dtype = STK_BF16;
+    problem large = make(halves);
+    each_impl(&large, same_bits);
+    drop(&large);
     stk_gemm g = shape(11, 40, 300, 0, 1);
     g.batch = 3;
     g.batch_a = g.m * g.k;

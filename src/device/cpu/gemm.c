@@ -3,6 +3,7 @@
 #include "device/cpu/gemm.h"
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/vec/gemm.h"
 
 #include <math.h>
@@ -130,13 +131,13 @@ static stk_status own_prepare(stk_launch *launch, stk_error *err)
     return STK_OK;
 }
 
-static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+typedef void product_fn(const stk_gemm_job *job);
+
+static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_fn *run,
+                      char *scratch)
 {
     const stk_gemm *g = launch->params;
-    const stk_vec_gemm *vec = launch->state;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
-    char *scratch = launch->scratch;
-    if (part > 0 && scratch) scratch += part * vec->scratch[g->dtype](g);
     const stk_gemm_cut cut = stk_gemm_own_cut(g);
     stk_gemm_part r;
     for (int64_t at = lo; stk_gemm_next(g, cut, &at, hi, &r);) {
@@ -149,8 +150,17 @@ static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                             .col_lo = r.col_lo,
                             .col_hi = r.col_hi,
                             .scratch = scratch};
-        vec->run[g->dtype](&job);
+        run(&job);
     }
+}
+
+static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const stk_gemm *g = launch->params;
+    const stk_vec_gemm *vec = launch->state;
+    char *scratch = launch->scratch;
+    if (part > 0 && scratch) scratch += part * vec->scratch[g->dtype](g);
+    run_parts(launch, lo, hi, vec->run[g->dtype], scratch);
 }
 
 const stk_impl stk_impl_gemm_own = {.name = "own",
@@ -163,3 +173,40 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
                                     .scratch = own_scratch,
                                     .prepare = own_prepare,
                                     .run = own_run};
+
+/* ---- pairs: bfloat16 where the processor has dot products of them --------------------------------- */
+
+static bool pairs_supports(const void *params)
+{
+    return ((const stk_gemm *)params)->dtype == STK_BF16 && stk_isa_has_pairs();
+}
+
+static int64_t pairs_scratch(const void *params, int32_t parts)
+{
+    return stk_round_up(stk_vec_get()->gemm_pairs->scratch(params), STK_ALIGN) * parts;
+}
+
+static stk_status pairs_prepare(stk_launch *launch, stk_error *err)
+{
+    (void)err;
+    launch->state = (void *)(uintptr_t)stk_vec_get()->gemm_pairs;
+    return STK_OK;
+}
+
+static void pairs_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const stk_vec_gemm_pairs *vec = launch->state;
+    const int64_t each = stk_round_up(vec->scratch(launch->params), STK_ALIGN);
+    run_parts(launch, lo, hi, vec->run, (char *)launch->scratch + part * each);
+}
+
+const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
+                                      .kernel = STK_K_GEMM,
+                                      .rank = 5,
+                                      .supports = pairs_supports,
+                                      .units = stk_gemm_units,
+                                      .grain = stk_gemm_grain,
+                                      .aligned = stk_gemm_aligned,
+                                      .scratch = pairs_scratch,
+                                      .prepare = pairs_prepare,
+                                      .run = pairs_run};

@@ -87,4 +87,13 @@ stk_isa stk_isa_at(int32_t i)
     return (stk_isa){sets[i].name, sets[i].built, stk_vec_find(sets[i].name) != NULL};
 }
 
+bool stk_isa_has_pairs(void)
+{
+#if defined(STK_BUILT_AVX512)
+    return stk_vec_get() == &stk_vec__avx512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 void stk_isa_use(const char *name) { stk_vec_use(name ? stk_vec_find(name) : NULL); }

@@ -15,5 +15,7 @@ int32_t stk_isa_count(void);
 stk_isa stk_isa_at(int32_t i);
 /* What the whole process computes with from now on; NULL: the widest, or what STOKER_ISA asks for. */
 void stk_isa_use(const char *name);
+/* The set in use has dot products of pairs of bfloat16, and so has this processor. */
+bool stk_isa_has_pairs(void);
 
 #endif

@@ -24,6 +24,15 @@ typedef struct stk_vec_gemm {
 
 extern const stk_vec_gemm STK_VEC(stk_vec_gemm);
 
+/* bfloat16 by dot products of pairs; NULL where the set has none, and not every processor of the set has them
+ * (stk_isa_has_pairs). */
+typedef struct stk_vec_gemm_pairs {
+    void (*run)(const stk_gemm_job *job);
+    int64_t (*scratch)(const stk_gemm *whole);
+} stk_vec_gemm_pairs;
+
+extern const stk_vec_gemm_pairs STK_VEC(stk_vec_gemm_pairs);
+
 /* The engines behind the table. */
 void STK_VEC(stk_gemm_f32)(const stk_gemm_job *job);
 void STK_VEC(stk_gemm_f64)(const stk_gemm_job *job);

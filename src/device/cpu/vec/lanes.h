@@ -110,6 +110,54 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
     return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
 }
 
+/* ---- pairs: a register of 16 pairs of bfloat16, each pair in the place of one float ------------------
+ * The processor must have AVX512_BF16, which the set as a whole does not ask for: functions that use the dot product are
+ * marked STK_PAIRS, and called only after stk_isa_has_pairs().
+ *
+ *     vp_dot(sum, a, b)          sum + a.low * b.low + a.high * b.high, lane by lane
+ *     vp_splat(p)                the pair at p in every lane
+ *     vp_zip(even, odd, out)     out[0], out[1]: 32 pairs {even[i], odd[i]} from 32 + 32 numbers
+ *     vp_round, vp_widen         16 floats to 16 bfloat16 (nearest, ties to even) and back */
+#define STK_HAS_PAIRS 1
+#define STK_PAIRS     __attribute__((target("avx512bf16")))
+
+typedef __mmask32 vp_part;
+
+STK_INLINE STK_PAIRS vf vp_dot(vf sum, vf a, vf b)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+STK_INLINE vf vp_splat(const void *p)
+{
+    int32_t pair;
+    __builtin_memcpy(&pair, p, sizeof pair);
+    return (vf)_mm512_set1_epi32(pair);
+}
+STK_INLINE vf vp_splat_low(const uint16_t *p) { return (vf)_mm512_set1_epi32(*p); }
+STK_INLINE vp_part vp_part_of(int64_t n) { return n >= 32 ? ~(vp_part)0 : ((vp_part)1 << n) - 1; }
+STK_INLINE vf vp_load_part(const uint16_t *from, vp_part p)
+{
+    return (vf)_mm512_maskz_loadu_epi16(p, from);
+}
+STK_INLINE void vp_zip(vf even, vf odd, vf out[2])
+{
+    static const uint16_t order[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
+                                       37, 6,  38, 7,  39, 8,  40, 9,  41, 10, 42,
+                                       11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+    const __m512i low = _mm512_loadu_si512(order);
+    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    out[0] = (vf)_mm512_permutex2var_epi16((__m512i)even, low, (__m512i)odd);
+    out[1] = (vf)_mm512_permutex2var_epi16((__m512i)even, high, (__m512i)odd);
+}
+STK_INLINE STK_PAIRS void vp_store_rounded(uint16_t *to, vf v, vf_part p)
+{
+    _mm256_mask_storeu_epi16(to, p, (__m256i)_mm512_cvtneps_pbh(v));
+}
+STK_INLINE vf vp_load_wide(const uint16_t *from, vf_part p)
+{
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(p, from)), 16);
+}
+
 #elif defined(__AVX__)
 
 /* Masked loads are as fast as plain ones, but masked stores are microcode on some machines: stores
@@ -239,6 +287,10 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
     return out;
 }
 
+#endif
+
+#if !defined(STK_HAS_PAIRS)
+#define STK_HAS_PAIRS 0
 #endif
 
 #endif

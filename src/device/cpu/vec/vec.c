@@ -21,6 +21,7 @@ const stk_vec STK_VEC(stk_vec) = {
     .updates = &STK_VEC(stk_vec_updates),
     .reduce = &STK_VEC(stk_vec_reduce),
     .gemm = &STK_VEC(stk_vec_gemm),
+    .gemm_pairs = &STK_VEC(stk_vec_gemm_pairs),
     .resize = &STK_VEC(stk_vec_resize),
     .conv = &STK_VEC(stk_vec_conv),
     .pool = &STK_VEC(stk_vec_pool),

@@ -27,18 +27,19 @@ enum { STK_VF = 4, STK_VREGS = 16 };
 /* One table per family; each family's header says what is in it. */
 typedef struct stk_vec {
     const char *name;
-    const struct stk_vec_ew *ew;           /* elementwise.h */
-    const struct stk_vec_updates *updates; /* updates.h */
-    const struct stk_vec_reduce *reduce;   /* reduce.h */
-    const struct stk_vec_gemm *gemm;       /* gemm.h */
-    const struct stk_vec_resize *resize;   /* resize.h */
-    const struct stk_vec_conv *conv;       /* conv.h */
-    const struct stk_vec_pool *pool;       /* pool.h */
-    const struct stk_vec_softmax *softmax; /* softmax.h */
-    const struct stk_vec_norm *norm;       /* norm.h */
-    const struct stk_vec_random *random;   /* random.h */
-    const struct stk_vec_rnn *rnn;         /* rnn.h */
-    const struct stk_vec_peak *peak;       /* peak.h */
+    const struct stk_vec_ew *ew;                 /* elementwise.h */
+    const struct stk_vec_updates *updates;       /* updates.h */
+    const struct stk_vec_reduce *reduce;         /* reduce.h */
+    const struct stk_vec_gemm *gemm;             /* gemm.h */
+    const struct stk_vec_gemm_pairs *gemm_pairs; /* gemm.h */
+    const struct stk_vec_resize *resize;         /* resize.h */
+    const struct stk_vec_conv *conv;             /* conv.h */
+    const struct stk_vec_pool *pool;             /* pool.h */
+    const struct stk_vec_softmax *softmax;       /* softmax.h */
+    const struct stk_vec_norm *norm;             /* norm.h */
+    const struct stk_vec_random *random;         /* random.h */
+    const struct stk_vec_rnn *rnn;               /* rnn.h */
+    const struct stk_vec_peak *peak;             /* peak.h */
 } stk_vec;
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
