@@ -28,6 +28,7 @@
 #ifndef STOKER_TRACING_H
 #define STOKER_TRACING_H
 
+#include "data.h"
 #include "eager.h"
 
 #ifdef __cplusplus
@@ -101,6 +102,46 @@ STK_API int32_t stk_program_outputs(const stk_program *p);
  * be dense and of the output's type. p comes from stk_program_new_caller. */
 STK_API STK_MUST_USE stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in,
                                                  int32_t nout, stk_tensor **out, stk_error *err);
+
+/* ---- programs over streams -------------------------------------------------------------------------------------
+ * One run per element of a stream, until one of the reasons to stop: an epoch of a training whose step is a program.
+ *
+ *     stk_over o = {.stream = stream, .leaf = (int32_t[]){0, 1}, .seconds = 0.1};
+ *     while (stk_program_over(p, &o, &err) == STK_OK && o.end == STK_OVER_TIME) draw(o.done);
+ *     stk_over_clear(&o);
+ *
+ * Set everything that is not used to 0. Variables are written as in any run; nothing is read back from step to step. */
+typedef enum stk_over_end {
+    STK_OVER_DATA,  /* the stream has ended */
+    STK_OVER_STEPS, /* so many steps were made */
+    STK_OVER_TIME,  /* the time is up; call again to go on */
+    STK_OVER_SHAPE, /* `part` holds an element of other types than the inputs have: run it with another program */
+} stk_over_end;
+typedef struct stk_over {
+    stk_stream *stream;       /* borrowed */
+    const int32_t *leaf;      /* input i is this part of the element, or, when negative, given[i] */
+    stk_tensor *const *given; /* dense and of the input's type */
+    int64_t steps;            /* at most, in all calls together; 0: as many as there are */
+    double seconds;           /* of one call, looked at between steps; 0: no limit */
+    /* results[o], where not NULL, is a dense tensor that takes the rows of output o of one step after another, from `row`
+     * on; all such outputs have the same first size. */
+    stk_tensor *const *results;
+    int64_t row;
+    /* out */
+    stk_over_end end;
+    int64_t done;      /* steps so far; row goes up with them */
+    int32_t nparts;    /* of an element */
+    stk_tensor **part; /* the element at hand that was not run yet; NULL: there is none */
+    int32_t nlast;
+    stk_tensor **last; /* results of the last step */
+} stk_over;
+/* p comes from stk_program_new_caller. After a failure the element at hand is gone; the rest stays as it is. */
+STK_API STK_MUST_USE stk_status stk_program_over(stk_program *p, stk_over *o, stk_error *err);
+/* The next element becomes the one at hand unless there is one already; *end: there is no more. */
+STK_API STK_MUST_USE stk_status stk_over_peek(stk_over *o, bool *end, stk_error *err);
+/* The element at hand counts as run. */
+STK_API void stk_over_skip(stk_over *o);
+STK_API void stk_over_clear(stk_over *o); /* releases part and last */
 
 #ifdef __cplusplus
 }

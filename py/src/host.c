@@ -12,7 +12,7 @@
 static __thread PyObject *waiting_type, *waiting_value, *waiting_trace;
 
 /* The exception at hand waits; the first of a run stays. */
-static void put_aside(const char *name)
+void py_put_aside(const char *name)
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -126,7 +126,7 @@ static void run_host(void *context, int32_t nin, const stk_tensor *const *in, in
         PyObject *before = py_swap_trace(NULL, Py_None);
         PyObject *args = before ? arrays_of(nin, in) : NULL;
         PyObject *made = args ? PyObject_CallObject(c->function, args) : NULL;
-        if (!made || put_results(c, made, nout, out)) put_aside(c->name);
+        if (!made || put_results(c, made, nout, out)) py_put_aside(c->name);
         Py_XDECREF(made);
         Py_XDECREF(args);
         Py_XDECREF(before ? py_swap_trace(NULL, before) : NULL);
@@ -290,7 +290,7 @@ static void run_backward(void *context, int32_t nin, const stk_tensor *const *in
         if (g != Py_None) status = put_result(g, out[o], "custom_gradient");
         o++;
     }
-    if (status && !waiting_type) put_aside("custom_gradient");
+    if (status && !waiting_type) py_put_aside("custom_gradient");
     Py_XDECREF(all);
     Py_XDECREF(made);
     Py_XDECREF(args);

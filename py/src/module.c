@@ -140,7 +140,7 @@ PyMODINIT_FUNC PyInit__stoker(void)
     if (py_init_dtype(m) || py_init_shape(m) || py_init_tensor(m) || py_init_variable(m) ||
         py_init_trace(m) || py_init_program(m) || py_init_tape(m) || py_init_call(m) ||
         py_init_data_error(m) || py_init_pipeline(m) || py_init_map_fn(m) || py_init_host_fn(m) ||
-        py_init_iterator(m) ||
+        py_init_iterator(m) || py_init_over(m) ||
         PyModule_AddStringConstant(m, "version", stk_version())) {
         Py_DECREF(m);
         return NULL;

@@ -201,6 +201,31 @@ static stk_status run(py_program *p, stk_tensor **in, stk_tensor **out, stk_erro
     return status;
 }
 
+int py_program_sizes(PyObject *program, int32_t *nin, int32_t *nout)
+{
+    if (Py_TYPE(program) != program_type) {
+        PyErr_Format(PyExc_TypeError, "%R is no Program", program);
+        return -1;
+    }
+    *nin = ((py_program *)program)->nin;
+    *nout = ((py_program *)program)->nout;
+    return 0;
+}
+
+stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err)
+{
+    py_program *p = (py_program *)program;
+    stk_status status;
+    int64_t before = o->done;
+    for (Py_ssize_t i = 0; i < p->nwritten; i++)
+        if (py_variable_before_write(p->written[i])) return STK_ERR_STATE;
+    take_turn(p);
+    Py_BEGIN_ALLOW_THREADS status = stk_program_over(p->p, o, err);
+    Py_END_ALLOW_THREADS PyThread_release_lock(p->busy);
+    p->runs += o->done - before;
+    return status;
+}
+
 static PyObject *results(py_program *p, stk_tensor **out)
 {
     PyObject *tuple = PyTuple_New(p->nout);

@@ -32,6 +32,12 @@ int py_trace_keep(py_trace *t, PyObject *o); /* as long as its programs live */
 /* A value of its own that gradients take as given. */
 PyObject *py_trace_stop(py_trace *t, py_tensor *x);
 
+/* program.c, over.c */
+int py_program_sizes(PyObject *program, int32_t *nin, int32_t *nout);
+/* One run per element, without the lock; an exception may be set when it fails. */
+stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err);
+int py_init_over(PyObject *module);
+
 /* host.c, control.c */
 PyObject *py_taped(PyObject *module, PyObject *unused);
 PyObject *py_host_call(PyObject *module, PyObject *args);
@@ -39,7 +45,8 @@ PyObject *py_note_gradient(PyObject *module, PyObject *args);
 PyObject *py_flow_cond(PyObject *module, PyObject *args);
 PyObject *py_flow_while(PyObject *module, PyObject *args);
 PyObject *py_flow_scan(PyObject *module, PyObject *args);
-bool py_raise_waiting(
-    void); /* raises what a Python function inside of a program raised, if one did */
+/* Raises what a Python function inside of a program raised, if one did. */
+void py_put_aside(const char *name); /* the exception at hand waits for py_raise_waiting */
+bool py_raise_waiting(void);
 
 #endif

@@ -15,6 +15,7 @@ from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 from keras.src.backend.tensorflow import _steps
+from keras.src.backend.tensorflow import _whole
 from stoker import tf as _tf
 
 _unpack = data_adapter_utils.unpack_x_y_sample_weight
@@ -93,6 +94,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
                 outputs = one_step(data)
             return outputs
 
+        function.one_step = one_step
         return function
 
     def _as_program(self, step):
@@ -124,6 +126,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
                 return outputs[0]
             return tree.map_structure(lambda *parts: _steps.concat(parts), *outputs)
 
+        function.one_step = one_step
         self.predict_function = function
         return function
 
@@ -183,6 +186,9 @@ class TensorFlowTrainer(base_trainer.Trainer):
 
     def _train_epoch(self, batches, callbacks, logs):
         """All steps of one epoch; gives the logs of the last."""
+        whole = self._whole_epoch(batches, callbacks, "train", self.train_function)
+        if whole is not None:
+            return whole
         with batches.catch_stop_iteration():
             for begin_step, end_step, iterator in batches:
                 callbacks.on_train_batch_begin(begin_step)
@@ -191,6 +197,29 @@ class TensorFlowTrainer(base_trainer.Trainer):
                 if self.stop_training:
                     break
         return logs
+
+    def _whole_epoch(self, batches, callbacks, mode, function):
+        """The epoch inside of the engine; None when its steps have to be taken one by one."""
+        reason = _whole.refusal(self, batches, callbacks, mode, function)
+        _whole.note(self, mode, reason)
+        if reason is not None:
+            return None
+        bar = callbacks._progbar
+
+        def look(done, logs):
+            if bar is not None and done:
+                getattr(bar, f"on_{mode}_batch_end")(done - 1, pythonify_logs(logs) if mode != "predict" else None)
+            return self.stop_training if mode == "train" else False
+
+        run = _whole.predict if mode == "predict" else _whole.epoch
+        made = run(self, batches, function, look)
+        if made is None:
+            _whole.note(self, mode, _whole.why_not(function))
+            return None
+        if mode == "predict":
+            return made
+        look(made[1], made[0])
+        return made[0]
 
     @traceback_utils.filter_traceback
     def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
@@ -212,6 +241,14 @@ class TensorFlowTrainer(base_trainer.Trainer):
         callbacks.on_test_begin()
         logs = {}
         self.reset_metrics()
+        whole = self._whole_epoch(batches, callbacks, "test", self.test_function)
+        logs = self._test_steps(batches, callbacks) if whole is None else whole
+        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        callbacks.on_test_end(logs)
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    def _test_steps(self, batches, callbacks):
+        logs = {}
         with batches.catch_stop_iteration():
             for begin_step, end_step, iterator in batches:
                 callbacks.on_test_batch_begin(begin_step)
@@ -219,9 +256,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
                 callbacks.on_test_batch_end(end_step, logs)
                 if self.stop_evaluating:
                     break
-        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
-        callbacks.on_test_end(logs)
-        return logs if return_dict else self._flatten_metrics_in_order(logs)
+        return logs
 
     @traceback_utils.filter_traceback
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
@@ -233,6 +268,10 @@ class TensorFlowTrainer(base_trainer.Trainer):
         self.make_predict_function()
         self.stop_predicting = False
         callbacks.on_predict_begin()
+        whole = self._whole_epoch(batches, callbacks, "predict", self.predict_function)
+        if whole is not None:
+            callbacks.on_predict_end()
+            return tree.map_structure(_steps.to_numpy, whole)
         outputs = []
         with batches.catch_stop_iteration():
             for begin_step, end_step, iterator in batches:

@@ -1,5 +1,5 @@
 /* Programs called like functions: inputs by number, results in tensors of the caller. */
-#include "graph/run/program.h"
+#include "graph/run/call.h"
 
 #include "base/tensor.h"
 #include "stoker/tracing.h"
@@ -13,7 +13,7 @@ stk_status stk_program_new_caller(const stk_graph *g, const stk_program_options 
 int32_t stk_program_inputs(const stk_program *p) { return p ? p->nfeeds : 0; }
 int32_t stk_program_outputs(const stk_program *p) { return p ? p->nfetches : 0; }
 
-static bool has_type(const stk_tensor *t, const stk_type *type)
+bool stk_call_fits(const stk_tensor *t, const stk_type *type)
 {
     if (t->dtype != type->dtype || t->rank != type->shape.rank) return false;
     for (int32_t i = 0; i < t->rank; i++)
@@ -21,11 +21,11 @@ static bool has_type(const stk_tensor *t, const stk_type *type)
     return true;
 }
 
-static stk_status give_input(stk_program *p, int32_t i, stk_tensor *t, stk_error *err)
+stk_status stk_call_input(stk_program *p, int32_t i, stk_tensor *t, stk_error *err)
 {
     stk_feed *f = &p->feeds[i];
     if (!t) return stk_fail(err, STK_ERR_ARGUMENT, "input %d ('%s') is NULL", i, f->name);
-    if (!has_type(t, &f->type) || !stk_tensor_is_dense(t) || !stk_device_shares(p->device))
+    if (!stk_call_fits(t, &f->type) || !stk_tensor_is_dense(t) || !stk_device_shares(p->device))
         return stk_feed_slot(p, i, t, err);
     f->fed = true;
     p->slots[i] = stk_address_host(t->data);
@@ -37,7 +37,7 @@ static stk_status give_result(stk_program *p, int32_t o, stk_tensor **out, stk_e
     const stk_fetch *f = &p->fetches[o];
     if (!*out) {
         STK_TRY(stk_tensor_raw(f->type.dtype, f->type.shape.rank, f->type.shape.dim, out, err));
-    } else if (!has_type(*out, &f->type) || !stk_tensor_is_dense(*out)) {
+    } else if (!stk_call_fits(*out, &f->type) || !stk_tensor_is_dense(*out)) {
         return stk_fail(err, STK_ERR_SHAPE, "output %d is %s; the tensor given for it is not", o,
                         STK_TYPE_TEXT(&f->type));
     }
@@ -54,8 +54,7 @@ static stk_status copy_result(stk_program *p, int32_t o, stk_tensor *to, stk_err
     return p->device->vt->queue.get(p->device, to->data, from, bytes, err);
 }
 
-/* A call keeps no handle of its inputs: nothing may point at them afterwards. */
-static void forget_inputs(stk_program *p)
+void stk_call_forget(stk_program *p)
 {
     for (int32_t i = 0; i < p->nfeeds; i++) {
         p->feeds[i].fed = false;
@@ -66,7 +65,7 @@ static void forget_inputs(stk_program *p)
 
 static stk_status call(stk_program *p, stk_tensor *const *in, stk_tensor **out, stk_error *err)
 {
-    for (int32_t i = 0; i < p->nfeeds; i++) STK_TRY(give_input(p, i, in[i], err));
+    for (int32_t i = 0; i < p->nfeeds; i++) STK_TRY(stk_call_input(p, i, in[i], err));
     for (int32_t o = 0; o < p->nfetches; o++) STK_TRY(give_result(p, o, &out[o], err));
     STK_TRY(stk_program_run(p, 1, err));
     for (int32_t o = 0; o < p->nfetches; o++) STK_TRY(copy_result(p, o, out[o], err));
@@ -85,7 +84,7 @@ stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in, 
     if (nout && !given) return stk_fail_memory(err, "stk_program_call", 0);
     for (int32_t o = 0; o < nout; o++) given[o] = out[o];
     stk_status status = call(p, in, out, err);
-    forget_inputs(p);
+    stk_call_forget(p);
     for (int32_t o = 0; o < nout && status != STK_OK; o++)
         if (!given[o]) {
             stk_tensor_release(out[o]);
