@@ -21,8 +21,19 @@ def program(step, model):
     return run
 
 
+def eager(step):
+    """The step as plain Python on tensors."""
+    return lambda data: step(_tensors(data))
+
+
 def _tensors(data):
-    return tree.map_structure(lambda x: _tf.convert_to_tensor(x) if isinstance(x, (list, int, float)) else x, data)
+    return tree.map_structure(_tensor, data)
+
+
+def _tensor(x):
+    if x is None or hasattr(x, "dense_shape") or hasattr(x, "row_splits") or isinstance(x, _tf.Tensor):
+        return x
+    return _tf.convert_to_tensor(x)
 
 
 class Epochs(EpochIterator):

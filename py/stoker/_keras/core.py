@@ -8,6 +8,7 @@ from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.keras_tensor import KerasTensor
 from keras.src.backend.common.name_scope import name_scope as base_name_scope
 from keras.src.backend.common.stateless_scope import StatelessScope
+from keras.src.backend.common.stateless_scope import get_stateless_scope
 from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
@@ -19,6 +20,9 @@ from stoker.tf import _control
 from stoker.tf import _other
 from stoker.tf._base import NotTraceable as _NotTraceable
 from stoker.tf._base import o as _o
+from stoker.tf._ragged import RaggedTensor as _RaggedTensor
+from stoker.tf._sparse import IndexedSlices as _IndexedSlices
+from stoker.tf._sparse import SparseTensor as _SparseTensor
 
 SUPPORTS_SPARSE_TENSORS = True
 SUPPORTS_RAGGED_TENSORS = True
@@ -70,6 +74,16 @@ class Variable(KerasVariable, _other.AbstractTensor, _other.Trackable):
         return self.value.numpy()
 
     @property
+    def value(self):
+        if self._value is None and in_symbolic_scope():
+            trace = _stoker.get_trace()
+            if trace is not None:  # what it will be does not matter yet: no need to run its initializer
+                scope = get_stateless_scope() if in_stateless_scope() else None
+                known = None if scope is None else scope.get_current_value(self)
+                return self._maybe_autocast(trace.input(self._dtype, list(self._shape)) if known is None else known)
+        return super().value
+
+    @property
     def shape(self):
         return _stoker.TensorShape(super().shape)
 
@@ -78,11 +92,11 @@ class Variable(KerasVariable, _other.AbstractTensor, _other.Trackable):
 
 
 def _is_sparse(x):
-    return hasattr(x, "dense_shape")
+    return isinstance(x, _SparseTensor)
 
 
 def _is_ragged(x):
-    return hasattr(x, "row_splits")
+    return isinstance(x, _RaggedTensor)
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
@@ -91,7 +105,7 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         if isinstance(x, (KerasVariable, _TFVariable)):
             x = x.value
             x = x.value() if isinstance(x, _TFVariable) else x() if callable(x) else x
-        elif _is_sparse(x) or _is_ragged(x):
+        elif isinstance(x, (_SparseTensor, _RaggedTensor, _IndexedSlices)):
             return _convert_composite(x, dtype, sparse, ragged)
         elif isinstance(x, KerasTensor):
             raise ValueError("A KerasTensor is symbolic: it's a placeholder for a shape an a dtype. It doesn't have any actual "
@@ -128,7 +142,7 @@ def convert_to_numpy(x):
         x = _tf.sparse.to_dense(_tf.sparse.reorder(x))
     elif _is_ragged(x):
         x = x.to_tensor()
-    elif isinstance(x, _tf.IndexedSlices):
+    elif isinstance(x, _IndexedSlices):
         x = _tf.convert_to_tensor(x)
     elif isinstance(x, KerasVariable):
         x = convert_to_tensor(x)
@@ -151,7 +165,7 @@ def cast(x, dtype):
     dtype = standardize_dtype(dtype)
     if type(x) is _Eager or type(x) is _Symbolic:
         return x if x.dtype.name == dtype else _o.cast(x, dtype)
-    if _is_sparse(x) or _is_ragged(x):
+    if isinstance(x, (_SparseTensor, _RaggedTensor, _IndexedSlices)):
         return _tf.cast(x, dtype)
     return convert_to_tensor(convert_to_tensor(x), dtype)
 

@@ -14,6 +14,7 @@ from keras.src.backend.common.backend_utils import canonicalize_axis
 from keras.src.backend.common.backend_utils import to_tuple_or_list
 from stoker import _hook
 from stoker import _stoker
+from stoker import tf as _tf
 from stoker.tf._base import o as _o
 
 from keras.src.backend.tensorflow import _own
@@ -557,6 +558,8 @@ def where(condition, x1=None, x2=None):
 
 
 def take(x, indices, axis=None):
+    if hasattr(indices, "dense_shape"):  # an absent entry of a sparse tensor is index 0
+        indices = convert_to_tensor(indices, sparse=False)
     if _is_composite(indices) or _is_composite(x):
         return _keras("take")(x, indices, axis)
     x, indices = convert_to_tensor(x), convert_to_tensor(indices)
@@ -570,10 +573,20 @@ def take(x, indices, axis=None):
     return _o.gather(x, indices, axis=axis)
 
 
-@_dense
+def _sparse_matmul(x1, x2):
+    """Sparse only when both operands are."""
+    s1, s2 = hasattr(x1, "dense_shape"), hasattr(x2, "dense_shape")
+    result = dtypes.result_type(x1.dtype, x2.dtype)
+    if s1 != s2 and len(x1.shape) == len(x2.shape) == 2 and "float" in result:
+        return _tf.sparse.sparse_dense_matmul(_tf.cast(x1, result), _tf.cast(x2, result))
+    made = matmul(convert_to_tensor(x1, sparse=False), convert_to_tensor(x2, sparse=False))
+    return _tf.sparse.from_dense(made) if s1 and s2 else made
+
+
 def matmul(x1, x2):
-    if _is_composite(x2):
-        return _keras("matmul")(x1, x2)
+    if _is_composite(x1) or _is_composite(x2):
+        return _sparse_matmul(x1 if _is_composite(x1) else convert_to_tensor(x1),
+                              x2 if _is_composite(x2) else convert_to_tensor(x2))
     x1, x2 = convert_to_tensor(x1), convert_to_tensor(x2)
     d1, d2 = x1.dtype.name, x2.dtype.name
     if d1 == d2 and "float" in d1:

@@ -99,8 +99,11 @@ def gru(inputs, initial_state, mask, kernel, recurrent_kernel, bias, activation,
     return h, _outputs(sequence, h, return_sequences, go_backwards, time_major), [h]
 
 
-def _outputs(sequence, last, return_sequences, time_major):
-    return sequence if return_sequences else _o.expand_dims(last, 0 if time_major else 1)
+def _outputs(sequence, last, return_sequences, go_backwards, time_major):
+    time = 0 if time_major else 1
+    if not return_sequences:
+        return _o.expand_dims(last, time)
+    return _o.reverse(sequence, [time]) if go_backwards else sequence
 
 
 def bidirectional_lstm(*args, **kwargs):

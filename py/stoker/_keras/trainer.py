@@ -102,7 +102,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
         def one_step(data):
             return self.distribute_strategy.run(step, args=(data,))
 
-        return one_step if self.run_eagerly else _steps.program(one_step, self)
+        return _steps.eager(one_step) if self.run_eagerly else _steps.program(one_step, self)
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:

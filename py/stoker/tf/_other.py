@@ -236,20 +236,34 @@ def contains_saved_model(export_dir):
     return any(os.path.exists(os.path.join(str(export_dir), "saved_model" + e)) for e in (".pb", ".pbtxt"))
 
 
-# tf.sets on dense rows.
+# tf.sets: the last axis holds sets; dense or sparse.
+
+def _set_rows(x):
+    """(shape of the rows, {place of a row: its set}, dtype of the values)."""
+    if hasattr(x, "dense_shape"):
+        rows = {}
+        for place, value in zip(x.indices.numpy().tolist(), x.values.numpy().tolist()):
+            rows.setdefault(tuple(place[:-1]), set()).add(value)
+        return x._shape[:-1], rows, x.values.dtype
+    x = tensor(x)
+    array = x.numpy()
+    return list(array.shape[:-1]), {p: set(array[p].tolist()) for p in np.ndindex(*array.shape[:-1])}, x.dtype
+
 
 def _sets(operation):
     def run(a, b, aminusb=True, validate_indices=True):
         from stoker.tf._sparse import SparseTensor
 
-        rows = []
-        for x, y in zip(tensor(a).numpy(), tensor(b).numpy()):
-            x, y = set(np.ravel(x).tolist()), set(np.ravel(y).tolist())
-            rows.append(sorted(operation(x, y) if aminusb else operation(y, x)))
-        places = [[n, m] for n, r in enumerate(rows) for m in range(len(r))]
-        wide = max((len(r) for r in rows), default=0)
-        return SparseTensor(np.array(places, np.int64).reshape(-1, 2), tensor([v for r in rows for v in r],
-                                                                             tensor(a).dtype), [len(rows), wide])
+        shape, first, dtype = _set_rows(a)
+        _, second, _ = _set_rows(b)
+        places, values, wide = [], [], 0
+        for place in np.ndindex(*shape):
+            x, y = first.get(place, set()), second.get(place, set())
+            row = sorted(operation(x, y) if aminusb else operation(y, x))
+            places += [[*place, m] for m in range(len(row))]
+            values += row
+            wide = max(wide, len(row))
+        return SparseTensor(np.array(places, np.int64).reshape(-1, len(shape) + 1), tensor(values, dtype), [*shape, wide])
 
     return run
 

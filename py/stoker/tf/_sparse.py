@@ -25,6 +25,11 @@ class SparseTensor:
     def get_shape(self):
         return self.shape
 
+    def set_shape(self, shape):
+        """Shapes are known here: a check."""
+        if not TensorShape(shape).is_compatible_with(self.shape):
+            raise ValueError(f"Shapes {TensorShape(shape)} and {self.shape} are incompatible")
+
     def with_values(self, new_values):
         return SparseTensor(self._indices, new_values, self._shape)
 
@@ -57,7 +62,8 @@ class IndexedSlices:
     """Rows of a gradient and where they belong."""
 
     def __init__(self, values, indices, dense_shape=None):
-        self._values, self._indices, self._dense_shape = values, indices, dense_shape
+        self._values, self._indices = tensor(values), tensor(indices)
+        self._dense_shape = None if dense_shape is None else tensor(dense_shape)
 
     values = property(lambda self: self._values)
     indices = property(lambda self: self._indices)
@@ -167,8 +173,22 @@ def sparse_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
     return o.tensor_scatter_nd_add(zeros, a.indices[:, :1], rows)
 
 
+def _reduced(reduce, sp_input, axis, keepdims, output_is_sparse):
+    made = reduce(to_dense(sp_input), axis=axis, keepdims=bool(keepdims))
+    return _sparse_where(made, sp_input, axis, keepdims) if output_is_sparse else made
+
+
+def _sparse_where(made, sp_input, axis, keepdims):
+    """The reduced values at the places that had something in them."""
+    some = np.zeros(sp_input._shape, bool)
+    some[tuple(sp_input.indices.numpy().T)] = True
+    axis = tuple(np.ravel(static(axis)).tolist()) if axis is not None else None
+    places = np.argwhere(some.any(axis=axis, keepdims=bool(keepdims)))
+    return SparseTensor(places, o.gather_nd(made, tensor(places.astype(np.int64))), dims(made))
+
+
 def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
-    return o.reduce_sum(to_dense(sp_input), axis=axis, keepdims=bool(keepdims))
+    return _reduced(o.reduce_sum, sp_input, axis, keepdims, output_is_sparse)
 
 
 def add(a, b, threshold=0):
@@ -223,7 +243,7 @@ def minimum(sp_a, sp_b, name=None):
 
 
 def reduce_max(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
-    return o.reduce_max(to_dense(sp_input), axis=axis, keepdims=bool(keepdims))
+    return _reduced(o.reduce_max, sp_input, axis, keepdims, output_is_sparse)
 
 
 def fill_empty_rows(sp_input, default_value, name=None):
