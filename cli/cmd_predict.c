@@ -55,7 +55,7 @@ static stk_status save(const cli_args *args, stk_tensor *y, const char *path, st
 static stk_status predict(cli_run *r, void *context, stk_error *err)
 {
     const char *path = cli_text(r->args, "out", NULL);
-    stk_tensor *y[CLI_ARRAYS] = {NULL};
+    stk_tensor *y[STK_LOAD_ARRAYS] = {NULL};
     (void)context;
     if (stk_model_output_count(r->model) != 1)
         return cli_error(err, STK_ERR_UNSUPPORTED,

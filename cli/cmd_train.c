@@ -14,10 +14,10 @@ typedef struct job {
     stk_model *model;
     stk_keras *file; /* of the model; NULL: it was JSON */
     stk_trainer *trainer;
-    cli_batches data, validation;
+    stk_loaded_data data, validation;
     stk_trainer_options how;
     stk_fit_options fit;
-    cli_goal goal;
+    stk_goal goal;
     cli_show show;
     stk_callback *callbacks[CALLBACKS]; /* all but the first, which is show's, are owned */
     stk_history *history;
@@ -115,7 +115,7 @@ static stk_status prepare(job *j, stk_error *err)
     if (status == STK_OK)
         status = cli_use_settings(args, &j->how, &j->fit, &j->data, &j->settings, err);
     if (status != STK_OK) return status;
-    j->goal = cli_choose_goal(args, j->model, &j->data);
+    j->goal = cli_choose_goal(args, j->model, &j->data.view);
     cli_use_compiled(args, j->file, &j->how, &j->goal);
     j->how.loss = j->goal.loss;
     j->how.metrics = j->goal.metrics;
@@ -280,8 +280,8 @@ static int run(const cli_args *args)
     stk_report_release(j.books);
     cli_catch_signals(NULL);
     stk_trainer_release(j.trainer);
-    cli_data_release(&j.data);
-    cli_data_release(&j.validation);
+    stk_loaded_data_release(&j.data);
+    stk_loaded_data_release(&j.validation);
     stk_model_release(j.model);
     stk_keras_release(j.file);
     stk_device_release(j.how.device);

@@ -4,16 +4,6 @@
 
 #include "cli.h"
 
-enum { CLI_ARRAYS = 16 };
-
-/* Data from files, by their kind: .npz, .csv, .npy (x, then y), .json (a pipeline), or a
- * folder of pictures. */
-typedef struct cli_batches {
-    stk_tensor *x[CLI_ARRAYS], *y[CLI_ARRAYS], *weights;
-    stk_dataset *dataset;
-    stk_train_data view; /* of the above, for the trainer */
-} cli_batches;
-
 /* Options that say which parts of the files are meant; to be put into a command's list. */
 #define CLI_DATA_OPTIONS                                                                           \
     {"x", "NAMES", "arrays of an .npz that are the inputs (default: x, x_train, x0,x1...)"},       \
@@ -37,22 +27,19 @@ stk_status cli_load_weights(const cli_args *args, const stk_keras *file, bool st
                             stk_error *err);
 /* "--weights is missing", unless the model's file holds them. */
 bool cli_has_weights(const cli_args *args);
-/* want_y: targets must be there. */
+/* Data as stoker/load.h reads it, with the options of CLI_DATA_OPTIONS. */
 stk_status cli_load_data(const cli_args *args, const stk_model *model, int n,
-                         const char *const *paths, bool want_y, cli_batches *out, stk_error *err);
+                         const char *const *paths, bool targets, stk_loaded_data *out,
+                         stk_error *err);
 /* The share that --val-split puts aside, where the data itself must be asked for it: a folder of pictures. Else nothing. */
 stk_status cli_load_aside(const cli_args *args, const stk_model *model, const char *path,
-                          cli_batches *out, stk_error *err);
-void cli_data_release(cli_batches *data);
+                          stk_loaded_data *out, stk_error *err);
 
-/* What was asked for, or what fits the data: labels that are whole numbers mean a choice among classes. */
-typedef struct cli_goal {
-    const char *loss, *metrics;
-} cli_goal;
-cli_goal cli_choose_goal(const cli_args *args, const stk_model *model, const cli_batches *data);
+/* What was asked for, or what fits the data. */
+stk_goal cli_choose_goal(const cli_args *args, const stk_model *model, const stk_train_data *data);
 /* What the file says about optimizer, loss and metrics, where the command line says nothing. file may be NULL. */
 void cli_use_compiled(const cli_args *args, const stk_keras *file, stk_trainer_options *how,
-                      cli_goal *goal);
+                      stk_goal *goal);
 
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);

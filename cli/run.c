@@ -85,7 +85,7 @@ stk_status cli_check_outputs(const cli_args *args, const char *const *options, s
 
 /* Found for another job: arrays have no pipeline, the batches of a pipeline are its own. What other kinds of jobs know
  * (the last row) no trainer asks for. */
-static void set_idle_aside(const cli_batches *data, cli_settings *s)
+static void set_idle_aside(const stk_loaded_data *data, cli_settings *s)
 {
     static const struct {
         stk_knob knob;
@@ -114,7 +114,7 @@ void cli_print_settings(const cli_args *args, const cli_settings *s)
 }
 
 stk_status cli_use_settings(const cli_args *args, stk_trainer_options *how, stk_fit_options *fit,
-                            cli_batches *data, cli_settings *out, stk_error *err)
+                            stk_loaded_data *data, cli_settings *out, stk_error *err)
 {
     stk_job_settings *used = &out->used;
     static const struct {
@@ -155,7 +155,7 @@ static stk_status load(cli_run *r, bool targets, stk_error *err)
     cli_print_settings(args, &settings);
     r->how.optimizer = cli_text(args, "optimizer", "adam");
     if (targets) {
-        cli_goal goal = cli_choose_goal(args, r->model, &r->data);
+        stk_goal goal = cli_choose_goal(args, r->model, &r->data.view);
         cli_use_compiled(args, r->file, &r->how, &goal);
         r->how.loss = goal.loss;
         r->how.metrics = goal.metrics;
@@ -181,7 +181,7 @@ int cli_run_model(const cli_args *args, bool targets, cli_work work, void *conte
     stk_status status = load(&r, targets, &err);
     if (status == STK_OK) status = work(&r, context, &err);
     stk_trainer_release(r.trainer);
-    cli_data_release(&r.data);
+    stk_loaded_data_release(&r.data);
     stk_model_release(r.model);
     stk_keras_release(r.file);
     stk_device_release(r.how.device);

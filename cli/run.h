@@ -8,7 +8,7 @@ typedef struct cli_run {
     const cli_args *args;
     stk_model *model;
     stk_keras *file; /* of the model; NULL: it was JSON */
-    cli_batches data;
+    stk_loaded_data data;
     stk_trainer_options how;
     stk_fit_options fit; /* batch, epochs, steps */
     stk_trainer *trainer;
@@ -36,7 +36,7 @@ typedef struct cli_settings {
     stk_job_settings used, idle; /* idle: they were there, and play no part with this data */
 } cli_settings;
 stk_status cli_use_settings(const cli_args *args, stk_trainer_options *how, stk_fit_options *fit,
-                            cli_batches *data, cli_settings *out, stk_error *err);
+                            stk_loaded_data *data, cli_settings *out, stk_error *err);
 /* "settings: ..." on a line of its own; nothing when there were none. */
 void cli_print_settings(const cli_args *args, const cli_settings *s);
 

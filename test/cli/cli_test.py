@@ -436,7 +436,7 @@ class Mistakes(Command):
                         "d.npz")
         self.fails_like(4, r"^stoker train: cut\.npz: .*\n$", "train", "m.json",
                         self.touch("cut.npz", self.read("d.npz")[:1000]))
-        self.fails(4, t + "m.txt: is no kind of data file this command knows (.npz, .npy, .csv, .json for a "
+        self.fails(4, t + "m.txt: is no kind of data file that is known here (.npz, .npy, .csv, .json for a "
                    "pipeline, or a folder of pictures)\n", "train", "m.json", self.touch("m.txt"))
         self.fails_like(4, r"^stoker predict: w: says its header has \d+ bytes, .*\n$", "predict", "m.json", "d.npz",
                         "--weights", self.touch("w", b"nothing of the kind"))
@@ -450,7 +450,7 @@ class Mistakes(Command):
         self.fails(5, "stoker train: rows of x 0 are [5], input 'input_layer' of the model wants [4]; reshape the "
                    "data or change the model's input\n", "train", "m.json", "wide.npz", "--quiet")
         write_npz(self.path("names.npz"), names=("a", "b"))
-        self.fails(2, "stoker train: names.npz: has no array 'x'; it has: a, b (name what is meant with --x)\n", "train",
+        self.fails(2, "stoker train: names.npz: has no array 'x'; it has: a, b (name what is meant with option x)\n", "train",
                    "m.json", "names.npz")
         self.run_ok("train", "m.json", "names.npz", "--x", "a", "--y", "b")
 
