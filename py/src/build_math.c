@@ -30,7 +30,35 @@ BUILD(divide_no_nan)
 BUILD(select) { ONE(stk_g_select(b->g, b->x[0], b->x[1], b->x[2])); }
 BUILD(squared_difference) { ONE(stk_g_square(b->g, stk_g_sub(b->g, b->x[0], b->x[1]))); }
 BUILD(clip_by_value) { ONE(stk_g_max(b->g, stk_g_min(b->g, b->x[0], b->x[2]), b->x[1])); }
-BUILD(cast) { ONE(stk_g_cast(b->g, b->x[0], (stk_dtype)py_int(b))); }
+/* Floats become integers as x86 does it: through 32 bits into narrow types, and what does not fit is the least number. */
+static stk_val cast_to_integer(stk_graph *g, stk_val x, stk_dtype to)
+{
+    int64_t bytes = stk_dtype_size(to);
+    if (bytes < 4) return stk_g_cast(g, cast_to_integer(g, x, STK_I32), to);
+    if (py_dtype_kind(to) != 'I') return stk_g_cast(g, x, to);
+    stk_dtype from = stk_g_dtype(g, x);
+    double limit = bytes == 8 ? 9223372036854775808.0 : 2147483648.0;
+    if (from == STK_F16) return stk_g_cast(g, stk_g_cast(g, x, STK_F32), to);
+    stk_val low = stk_g_scalar(g, from, -limit), high = stk_g_scalar(g, from, limit);
+    stk_val fits = stk_g_and(g, stk_g_ge(g, x, low), stk_g_lt(g, x, high));
+    return stk_g_select(g, fits, stk_g_cast(g, x, to), stk_g_scalar(g, to, -limit));
+}
+BUILD(cast)
+{
+    stk_dtype to = (stk_dtype)py_int(b), from = stk_g_dtype(b->g, b->x[0]);
+    bool whole = py_dtype_kind(from) == 'F' && strchr("IU", py_dtype_kind(to));
+    ONE(whole ? cast_to_integer(b->g, b->x[0], to) : stk_g_cast(b->g, b->x[0], to));
+}
+
+/* Powers and products of integers are exact up to 2^53. */
+BUILD(pow)
+{
+    stk_dtype d = stk_g_dtype(b->g, b->x[0]);
+    if (py_dtype_kind(d) == 'F') ONE(stk_g_pow(b->g, b->x[0], b->x[1]));
+    stk_val x = stk_g_cast(b->g, b->x[0], STK_F64), y = stk_g_cast(b->g, b->x[1], STK_F64);
+    stk_val wide = stk_g_cast(b->g, stk_g_round(b->g, stk_g_pow(b->g, x, y)), STK_I64);
+    ONE(stk_g_cast(b->g, wide, d));
+}
 
 BUILD(add_n)
 {
@@ -205,7 +233,11 @@ BUILD(linear_scan)
 BUILD(matmul)
 {
     bool ta = py_int(b), tb = py_int(b), aa = py_int(b), ab = py_int(b);
-    ONE(stk_g_matmul_t(b->g, b->x[0], b->x[1], ta || aa, tb || ab));
+    stk_dtype d = stk_g_dtype(b->g, b->x[0]);
+    if (py_dtype_kind(d) == 'F') ONE(stk_g_matmul_t(b->g, b->x[0], b->x[1], ta || aa, tb || ab));
+    stk_val x = stk_g_cast(b->g, b->x[0], STK_F64), y = stk_g_cast(b->g, b->x[1], STK_F64);
+    stk_val wide = stk_g_cast(b->g, stk_g_matmul_t(b->g, x, y, ta || aa, tb || ab), STK_I64);
+    ONE(stk_g_cast(b->g, wide, d));
 }
 BUILD(cross) { ONE(stk_g_cross(b->g, b->x[0], b->x[1])); }
 

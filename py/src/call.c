@@ -70,17 +70,39 @@ static int32_t build_keyed(stk_graph *g, const stk_val *x, const stk_attrs *key,
     return n;
 }
 
+/* "[2,3]" of a tensor's description. */
+static const char *sizes_of(PyObject *o, char *text, size_t room)
+{
+    char *at = text, *end = text + room;
+    py_tensor *t = (py_tensor *)o;
+    at += PyOS_snprintf(at, room, "[");
+    for (int32_t i = 0; i < py_tensor_rank(t) && at < end; i++)
+        at += PyOS_snprintf(at, (size_t)(end - at), "%s%lld", i ? "," : "",
+                            (long long)py_tensor_dim(t, i));
+    if (at < end) PyOS_snprintf(at, (size_t)(end - at), "]");
+    return text;
+}
+
+/* Shapes that do not fit, in the words that programs and tests look for; else the engine's own. */
 static PyObject *show_failure(const py_row *row, const stk_error *err, Py_ssize_t nin,
                               PyObject *const *in)
 {
     char a[200], b[200];
-    bool pair = nin == 2 && ((py_tensor *)in[0])->t && ((py_tensor *)in[1])->t;
-    if (err->code == STK_ERR_SHAPE && pair && row->op >= 0 && row->op != STK_OP_MATMUL) {
-        const char *x = strchr(stk_tensor_describe(((py_tensor *)in[0])->t, a, sizeof a), '[');
-        const char *y = strchr(stk_tensor_describe(((py_tensor *)in[1])->t, b, sizeof b), '[');
-        return py_raise_code(err->code, row->tf, "Incompatible shapes: %s vs. %s", x ? x : "[]",
-                             y ? y : "[]");
-    }
+    if (err->code != STK_ERR_SHAPE && err->code != STK_ERR_ARGUMENT) return py_raise(err, row->tf);
+    if (nin == 2 && row->op >= 0 && err->code == STK_ERR_SHAPE)
+        return py_raise_code(err->code, row->tf, "Incompatible shapes: %s vs. %s",
+                             sizes_of(in[0], a, sizeof a), sizes_of(in[1], b, sizeof b));
+    if (!strcmp(row->name, "matmul"))
+        return py_raise_code(err->code, row->tf, "Matrix size-incompatible: In[0]: %s, In[1]: %s",
+                             sizes_of(in[0], a, sizeof a), sizes_of(in[1], b, sizeof b));
+    if (!strcmp(row->name, "reshape") && ((py_tensor *)in[0])->t)
+        return py_raise_code(err->code, row->tf,
+                             "Input to reshape is a tensor with %lld values, but the requested "
+                             "shape does not hold as many: %s",
+                             (long long)stk_tensor_count(((py_tensor *)in[0])->t), err->message);
+    if (!strcmp(row->name, "concat"))
+        return py_raise_code(err->code, row->tf, "ConcatOp : Dimensions of inputs should match: %s",
+                             err->message);
     return py_raise(err, row->tf);
 }
 
@@ -186,6 +208,52 @@ static PyObject *record(py_trace *trace, const py_row *row, Py_ssize_t nin, PyOb
     return result;
 }
 
+/* What the engine computes with a silent 0, TensorFlow refuses. Programs keep the 0. */
+static int64_t integer_at(const stk_tensor *t, int64_t i) { return (int64_t)stk_tensor_at(t, i); }
+
+static int check_operand(const py_row *row, const stk_tensor *t, bool power)
+{
+    if (!strchr("IU", py_dtype_kind(t->dtype))) return 0;
+    for (int64_t i = 0, n = stk_tensor_count(t); i < n; i++) {
+        int64_t v = integer_at(t, i);
+        if (power ? v >= 0 : v != 0) continue;
+        py_raise_code(STK_ERR_ARGUMENT, row->tf,
+                      power ? "Integers to negative integer powers are not allowed"
+                            : "Integer division by zero");
+        return -1;
+    }
+    return 0;
+}
+
+static int check_indices(const py_row *row, const stk_tensor *x, const stk_tensor *index,
+                         int64_t axis)
+{
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis >= x->rank) return 0;
+    for (int64_t i = 0, n = stk_tensor_count(index); i < n; i++) {
+        int64_t v = integer_at(index, i);
+        if (v >= 0 && v < x->shape[axis]) continue;
+        char place[24] = "";
+        if (index->rank) PyOS_snprintf(place, sizeof place, "[%lld]", (long long)i);
+        py_raise_code(STK_ERR_ARGUMENT, row->tf, "indices%s = %lld is not in [0, %lld)", place,
+                      (long long)v, (long long)x->shape[axis]);
+        return -1;
+    }
+    return 0;
+}
+
+int32_t py_build_pow(py_build *b);
+int32_t py_build_gather(py_build *b);
+
+static int check_values(const py_row *row, PyObject *const *in, const stk_attrs *attrs)
+{
+    bool divides = row->op == STK_OP_FLOORDIV || row->op == STK_OP_MOD;
+    if (divides || row->build == py_build_pow)
+        return check_operand(row, ((py_tensor *)in[1])->t, !divides);
+    if (row->build != py_build_gather) return 0;
+    return check_indices(row, ((py_tensor *)in[0])->t, ((py_tensor *)in[1])->t, attrs->ints[0]);
+}
+
 static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, const stk_attrs *attrs)
 {
     py_trace *trace = py_trace_current();
@@ -194,7 +262,7 @@ static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, con
         py_tensor *o = (py_tensor *)in[i];
         symbolic = !o->t || (trace && py_trace_forces(trace, o));
     }
-    if (!symbolic) return run_eager(row, nin, in, attrs);
+    if (!symbolic) return check_values(row, in, attrs) ? NULL : run_eager(row, nin, in, attrs);
     if (!trace) {
         PyErr_Format(PyExc_TypeError,
                      "<tf.Tensor> is out of scope and cannot be used here. It was made inside a "

@@ -96,9 +96,51 @@ typedef struct nest {
     int32_t rank;
     int64_t shape[STK_MAX_RANK];
     bool integers, floats, bools, strings, wide, foreign, unsigned64; /* what the leaves are */
+    int first; /* dtype + 1 when the first leaf is a float of numpy's: that decides */
 } nest;
 
 static bool is_sequence(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+/* Scalars of numpy count as numbers of Python; 0: no such thing, 'f' 'i' or 'b'. */
+static char numpy_scalar(PyObject *o, int *dtype)
+{
+    const char *name = Py_TYPE(o)->tp_name;
+    if (strncmp(name, "numpy.", 6)) return 0;
+    name += 6;
+    *dtype = !strcmp(name, "float64")   ? STK_F64
+             : !strcmp(name, "float32") ? STK_F32
+             : !strcmp(name, "float16") ? STK_F16
+                                        : -1;
+    if (*dtype >= 0) return 'f';
+    if (!strcmp(name, "bool") || !strcmp(name, "bool_")) return 'b';
+    return !strncmp(name, "int", 3) || !strncmp(name, "uint", 4) ? 'i' : 0;
+}
+
+static void look_at_integer(PyObject *o, nest *n)
+{
+    int overflow;
+    long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    n->integers = true;
+    n->wide |= overflow || v > INT32_MAX || v < INT32_MIN;
+    n->unsigned64 |= overflow > 0;
+}
+
+static void look_at_numpy(PyObject *o, nest *n)
+{
+    int dtype = -1;
+    char kind = numpy_scalar(o, &dtype);
+    bool is_first = !n->integers && !n->floats && !n->bools && !n->strings;
+    if (kind == 'f') {
+        n->floats = true;
+        if (is_first) n->first = dtype + 1;
+    } else if (kind == 'i') {
+        look_at_integer(o, n);
+    } else if (kind == 'b') {
+        n->bools = true;
+    } else {
+        n->foreign = true;
+    }
+}
 
 static void look_at_leaf(PyObject *o, nest *n)
 {
@@ -107,15 +149,11 @@ static void look_at_leaf(PyObject *o, nest *n)
     } else if (PyBool_Check(o)) {
         n->bools = true;
     } else if (PyLong_CheckExact(o)) {
-        int overflow;
-        long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-        n->integers = true;
-        n->wide |= overflow || v > INT32_MAX || v < INT32_MIN;
-        n->unsigned64 |= overflow > 0;
+        look_at_integer(o, n);
     } else if (PyUnicode_Check(o) || PyBytes_Check(o)) {
         n->strings = true;
     } else {
-        n->foreign = true;
+        look_at_numpy(o, n);
     }
 }
 
@@ -153,7 +191,7 @@ static int look(PyObject *o, int32_t depth, nest *n)
 static int natural_dtype(const nest *n)
 {
     if (n->strings) return n->floats || n->integers || n->bools ? -1 : STK_STRING;
-    if (n->floats) return STK_F32;
+    if (n->floats) return n->first ? n->first - 1 : STK_F32;
     if (n->integers) return n->unsigned64 ? STK_U64 : n->wide ? STK_I64 : STK_I32;
     return n->bools ? STK_BOOL : STK_F32;
 }
@@ -180,7 +218,7 @@ static int put_number(writer *w, PyObject *o)
         if (u == (unsigned long long)-1 && PyErr_Occurred()) return -1;
         PUT(uint64_t, u);
     } else {
-        i = PyLong_AsLongLong(o);
+        i = w->dtype == STK_BOOL ? PyObject_IsTrue(o) : PyLong_AsLongLong(o);
         if (i == -1 && PyErr_Occurred()) return -1;
         switch (w->dtype) {
         case STK_I32: PUT(int32_t, i); break;

@@ -78,6 +78,10 @@ static PyObject *run_pair(const py_row *r, PyObject *a, PyObject *b)
 {
     PyObject *in[2] = {a, b};
     stk_dtype da = py_tensor_dtype((py_tensor *)a), db = py_tensor_dtype((py_tensor *)b);
+    if (da != db && r == row(TRUEDIV))
+        return PyErr_Format(PyExc_TypeError,
+                            "`x` and `y` must have the same dtype, got tf.%s != tf.%s.",
+                            stk_dtype_name(da), stk_dtype_name(db));
     if (da != db) return mismatch(r, 1, da, db);
     if (r->op == STK_OP_MATMUL || r->build) {
         PyObject *args[2] = {a, b};
@@ -219,7 +223,7 @@ PyObject *py_compare(PyObject *a, PyObject *b, int how)
     }
     py_tensor *p = (py_tensor *)x, *q = (py_tensor *)y;
     if (equality && !broadcasts(p, q))
-        result = PyBool_FromLong(how == Py_NE);
+        result = py_to_tensor(how == Py_NE ? Py_True : Py_False, STK_BOOL, -1);
     else if (equality && dtype == STK_STRING && p->t && q->t && q->t->dtype == STK_STRING)
         result = compare_strings(p->t, q->t, how);
     else

@@ -80,7 +80,7 @@ static int assign(py_variable *v, PyObject *value) /* a tensor */
         PyObject *other = py_tensor_shape((py_tensor *)value);
         if (mine && other)
             PyErr_Format(PyExc_ValueError,
-                         "Cannot assign value to variable '%U:0': Shape mismatch.The "
+                         "Cannot assign value to variable ' %U:0': Shape mismatch.The "
                          "variable shape %S, and the assigned value shape %S are incompatible.",
                          v->name, mine, other);
         Py_XDECREF(mine);

@@ -8,7 +8,7 @@ import contextlib
 import numpy as np
 
 from stoker import _stoker
-from stoker.tf import nest
+from stoker.tf import _array, nest
 from stoker.tf._base import NotTraceable, Tensor, Variable, dims, o, tensor
 
 UNROLL = 8  # rows of a loop that are recorded one after the other
@@ -138,6 +138,8 @@ def loop_kind(items):
     """None for Python's own iteration; tensors loop as part of the program."""
     if _stoker.get_trace() is None:
         return None
+    if isinstance(items, _array.SymbolicRange):
+        return "range"
     if isinstance(items, Tensor):
         if not dims(items):
             raise TypeError("iterating over a scalar tensor")
@@ -148,7 +150,7 @@ def loop_kind(items):
 
 
 def first_item(items):
-    return items[0]
+    return items.start if isinstance(items, _array.SymbolicRange) else items[0]
 
 
 def spec_after(run):
@@ -156,7 +158,23 @@ def spec_after(run):
     return _record(run)[1]
 
 
+def _range_loop(items, test, body, values):
+    def going(state):
+        up = o.logical_and(o.greater(items.delta, zero), o.less(state[0], items.limit))
+        down = o.logical_and(o.less(items.delta, zero), o.greater(state[0], items.limit))
+        more = o.logical_or(up, down)
+        return more if test is None else o.logical_and(more, tensor(test(state[1:])))
+
+    def trip(state):
+        return [state[0] + items.delta] + list(body(state[0], state[1:]))
+
+    zero = tensor(0, items.dtype)
+    return while_loop(going, trip, [items.start] + list(values))[1:]
+
+
 def for_loop(items, test, body, values):
+    if isinstance(items, _array.SymbolicRange):
+        return _range_loop(items, test, body, values)
     count = dims(items)[0]
     if count > UNROLL:
         if test is None:

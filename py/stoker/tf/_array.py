@@ -110,6 +110,8 @@ def linspace(start, stop, num, name=None, axis=0):
 def range(start, limit=None, delta=1, dtype=None, name="range"):
     if limit is None:
         start, limit = 0, start
+    if any(is_symbolic(v) for v in (start, limit, delta)):
+        return SymbolicRange(start, limit, delta, dtype)
     values = [static(v, "tf.range") for v in (start, limit, delta)]
     if dtype is None:
         kinds = [np.asarray(v) for v in values]
@@ -130,6 +132,18 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):
     made = tensor(data.astype(dtype.as_numpy_dtype))
     made._stoker_range = True  # a `for` over it inside of tf.function is a loop of the program
     return made
+
+
+class SymbolicRange:
+    """tf.range with limits that only the running program knows: something to loop over, and nothing else."""
+
+    def __init__(self, start, limit, delta, dtype):
+        found = [v.dtype for v in (start, limit, delta) if hasattr(v, "dtype")]
+        self.dtype = as_dtype(dtype) if dtype is not None else found[0]
+        self.start, self.limit, self.delta = (tensor(v, self.dtype) for v in (start, limit, delta))
+
+    def __getattr__(self, name):
+        static(self.limit, "tf.range")  # raises
 
 
 def _python_kind(array, given):
