@@ -117,6 +117,7 @@ static PyMethodDef functions[] = {
     {"from_dlpack", from_dlpack, METH_O, NULL},
     {"stop_gradient", (PyCFunction)(void (*)(void))py_stop_gradient, METH_VARARGS | METH_KEYWORDS,
      NULL},
+    {"functions_eager", py_functions_eager, METH_O, NULL},
     {"taped", py_taped, METH_NOARGS, NULL},
     {"host_call", py_host_call, METH_VARARGS, NULL},
     {"note_gradient", py_note_gradient, METH_VARARGS, NULL},
@@ -140,7 +141,7 @@ PyMODINIT_FUNC PyInit__stoker(void)
     if (py_init_dtype(m) || py_init_shape(m) || py_init_tensor(m) || py_init_variable(m) ||
         py_init_trace(m) || py_init_program(m) || py_init_tape(m) || py_init_call(m) ||
         py_init_data_error(m) || py_init_pipeline(m) || py_init_map_fn(m) || py_init_host_fn(m) ||
-        py_init_iterator(m) || py_init_over(m) ||
+        py_init_iterator(m) || py_init_over(m) || py_init_function(m) ||
         PyModule_AddStringConstant(m, "version", stk_version())) {
         Py_DECREF(m);
         return NULL;

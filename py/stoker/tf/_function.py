@@ -25,6 +25,7 @@ _depth = threading.local()
 
 def run_functions_eagerly(run_eagerly):
     _state.eager = bool(run_eagerly)
+    _stoker.functions_eager(_state.eager)
 
 
 def functions_run_eagerly():
@@ -70,10 +71,10 @@ enum_type = _enum.Enum
 class _Call:
     """Arguments of one call: the signature, the tensors, and what is needed to rebuild the structure."""
 
-    __slots__ = ("key", "tensors", "structure", "leaves", "held")
+    __slots__ = ("key", "tensors", "structure", "leaves", "objects")
 
     def __init__(self, args, kwargs):
-        self.tensors, self.leaves, self.held = [], [], []
+        self.tensors, self.leaves, self.objects = [], [], False  # objects: some are known by identity
         parts = []
         self.structure = (args, kwargs)
         for leaf in nest.flatten((args, kwargs)):
@@ -87,7 +88,9 @@ class _Call:
                 self.leaves.append(_Slot(len(self.tensors)))
                 self._add(leaf, parts)
             else:
-                parts.append(_key_of(leaf))
+                part = _key_of(leaf)
+                self.objects |= type(part) is tuple
+                parts.append(part)
                 self.leaves.append(leaf)
         self.key = (_shape_of_structure(args), _shape_of_structure(kwargs), tuple(parts))
 
@@ -216,7 +219,7 @@ class Concrete:
         return f"<ConcreteFunction {self.pretty_printed_signature()} at 0x{id(self):X}>"
 
 
-class Function:
+class Function(_stoker.FastFunction):
     """What @tf.function gives."""
 
     def __init__(self, python_function, name=None, input_signature=None, autograph=True, reduce_retracing=False,
@@ -273,9 +276,11 @@ class Function:
 
     # Calling.
 
-    def __call__(self, *args, **kwargs):
+    def _call(self, *args, **kwargs):
+        """The way of a call that the extension has not seen before."""
         if _state.eager or self._why_eager is not None:
             return self._run_plainly(args, kwargs)
+        given = None if kwargs else args
         if kwargs or not self._plain:
             args, kwargs = self._bind(args, kwargs)
         if self._signature is not None:
@@ -290,6 +295,8 @@ class Function:
                 return self._run_plainly(args, kwargs)
             if type(concrete) is _Done:
                 return concrete.value
+        if given is not None and not call.objects:
+            self._remember(given, call.tensors, concrete._program, None if concrete._structure is None else concrete.pack)
         return concrete.run(call.tensors)
 
     def _bind(self, args, kwargs):
