@@ -50,7 +50,9 @@ typedef struct py_host_fn {
 extern PyTypeObject *py_host_fn_type;
 /* Takes over fn, also when it fails. */
 PyObject *py_host_fn_new(const char *name, int32_t nin, int32_t nout, const stk_map_fn *fn);
-extern PyMethodDef py_host_fn_makers[], py_example_makers[];
+extern PyMethodDef py_host_fn_makers[], py_example_makers[], py_message_functions[],
+    py_table_makers[];
+int py_init_record_writer(PyObject *module);
 
 /* ---- callbacks.c ------------------------------------------------------------------------------------------------------- */
 int py_generator_fill(PyObject *open, const stk_schema *output, int64_t cardinality,

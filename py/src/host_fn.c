@@ -206,60 +206,9 @@ static PyObject *read_file(PyObject *module, PyObject *u)
     return py_host_fn_new("ReadFile", 1, 1, &fn);
 }
 
-/* host_decode_csv(columns, delimiter, quotes, missing): columns are (number, dtype, required, fallback). */
-static PyObject *decode_csv(PyObject *module, PyObject *args)
-{
-    (void)module;
-    enum { MOST = 4096 };
-    PyObject *list;
-    const char *delimiter, *missing;
-    int quotes;
-    stk_map_fn fn;
-    stk_error err;
-    if (!PyArg_ParseTuple(args, "O!sps", &PyList_Type, &list, &delimiter, &quotes, &missing))
-        return NULL;
-    Py_ssize_t n = PyList_GET_SIZE(list);
-    stk_csv_column *column = PyMem_Calloc((size_t)n + 1, sizeof *column);
-    if (!column) return PyErr_NoMemory();
-    PyObject *made = NULL;
-    bool fine = n <= MOST;
-    for (Py_ssize_t i = 0; fine && i < n; i++) {
-        PyObject *dtype, *fallback;
-        int number, required;
-        fine = PyArg_ParseTuple(PyList_GET_ITEM(list, i), "iOpO", &number, &dtype, &required,
-                                &fallback) &&
-               !py_dtype_parse(dtype, &column[i].dtype);
-        if (!fine) break;
-        column[i].number = number;
-        column[i].required = required;
-        if (PyUnicode_Check(fallback))
-            column[i].fallback_text = PyUnicode_AsUTF8(fallback);
-        else
-            column[i].fallback = PyFloat_AsDouble(fallback);
-        fine = !PyErr_Occurred();
-    }
-    if (fine) {
-        const char *words[2] = {missing[0] ? missing : NULL, NULL};
-        stk_csv_options o = stk_csv_options_defaults();
-        o.delimiter = delimiter[0];
-        o.header = false;
-        o.quotes = quotes;
-        o.columns = column;
-        o.column_count = (int32_t)n;
-        o.missing = words;
-        if (stk_map_decode_csv(&o, &fn, &err) == STK_OK)
-            made = py_host_fn_new("DecodeCSV", 1, (int32_t)n, &fn);
-        else
-            py_raise(&err, "DecodeCSV");
-    }
-    PyMem_Free(column);
-    return made;
-}
-
 PyMethodDef py_host_fn_makers[] = {{"host_decode_raw", decode_raw, METH_O, NULL},
                                    {"host_decode_image", decode_image, METH_VARARGS, NULL},
                                    {"host_read_file", read_file, METH_NOARGS, NULL},
-                                   {"host_decode_csv", decode_csv, METH_VARARGS, NULL},
                                    {NULL, NULL, 0, NULL}};
 
 int py_init_host_fn(PyObject *module)
@@ -279,7 +228,9 @@ int py_init_host_fn(PyObject *module)
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     py_host_fn_type = py_add_type(module, &spec, NULL, "HostFn");
     return py_host_fn_type && !PyModule_AddFunctions(module, py_host_fn_makers) &&
-                   !PyModule_AddFunctions(module, py_example_makers)
+                   !PyModule_AddFunctions(module, py_example_makers) &&
+                   !PyModule_AddFunctions(module, py_message_functions) &&
+                   !PyModule_AddFunctions(module, py_table_makers) && !py_init_record_writer(module)
                ? 0
                : -1;
 }

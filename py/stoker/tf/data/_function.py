@@ -21,6 +21,7 @@ _PROBES = ((37, 41, 43, 47, 53, 59, 61, 67), (71, 73, 79, 83, 89, 97, 101, 103))
 _LARGE = ((331, 347, 3), (409, 421, 3))
 _MOST_RECORDINGS = 48
 _billed = []
+debug = False  # tf.data.experimental.enable_debug_mode
 
 
 def bill():
@@ -38,7 +39,7 @@ class _Recorder:
 
     def __init__(self, trace, known_steps, sizes, probe):
         self.trace, self.known, self.sizes, self.probe = trace, known_steps, sizes, probe
-        self.types, self.feeds, self.places, self.steps = [], [], {}, []
+        self.types, self.feeds, self.places, self.steps, self.wanted = [], [], {}, [], []
         self.open = False  # a size was guessed
 
     def slot(self, dtype, shape):
@@ -68,6 +69,7 @@ class _Recorder:
         return [self.slot(dtype, self._sized(shape)) for dtype, shape in results]
 
     def _sized(self, shape):
+        self.wanted.append(list(shape))
         if self.sizes is not None and len(self.types) < len(self.sizes):
             return self.sizes[len(self.types)]
         if None not in shape:
@@ -170,12 +172,6 @@ class MapFunction:
             except (NotTraceable, NotImplementedError) as why:
                 self._give_up(str(why))
 
-    def _run_steps(self, made, values):
-        values = list(values)
-        for _, host, at in made.steps:
-            values += host(*[values[n] for n in at])
-        return [v.shape.as_list() for v in values]
-
     def _compare(self, result):
         """A recording for other shapes must give what was promised."""
         made = [(p.dtype, p.shape) for p in st.flat_parts(result)]
@@ -205,6 +201,8 @@ class MapFunction:
             raise told.with_traceback(error.__traceback__) from None
 
     def _infer_recorded(self, variants):
+        if debug:
+            not_traceable("tf.data runs in debug mode")
         if any(is_dataset for _, _, is_dataset in self.fields):
             not_traceable("its argument is a dataset")
         if any(shape is None for _, shape, _ in self.fields):
@@ -256,17 +254,43 @@ class MapFunction:
             values = next(iter(self._samples()), None)  # guessed sizes may not do: take an element
             if values is None:
                 raise
-            made, result = self._record_sample(values)
+            made, result = self._record_sample(values, probe)
             made.open = True
             return made, result
 
-    def _record_sample(self, values):
-        shapes = [v.shape.as_list() for v in values]
-        made, result = self._record(shapes)
-        if made.steps:
-            shapes = self._run_steps(made, values)
-            made, result = self._record(shapes[:len(self.fields)], shapes)
-        return made, result
+    def _record_sample(self, values, probe):
+        """Record for the sizes of an element; for the second recording open sizes are doubled, if the function lets them."""
+        recorder = self._run_until_known(values)
+        shapes = [list(s) for _, s in recorder.types]
+        if probe:
+            wanted = [[None if d < 0 else d for d in f[1]] for f in self.fields] + recorder.wanted
+            other = [[2 * s if d is None else s for s, d in zip(shape, want)] for shape, want in zip(shapes, wanted)]
+            try:
+                return self._record(other[:len(self.fields)], other)
+            except Exception:  # sizes that cannot be other ones are not open
+                pass
+        return self._record(shapes[:len(self.fields)], shapes)
+
+    def _run_until_known(self, values):
+        """A recorder whose slots have the sizes of this element: steps are run one after the other."""
+        values, at = list(values), 0
+        while True:
+            sizes = [v.shape.as_list() for v in values]
+            made = _Recorder(_stoker.Trace(), [], sizes, 0)
+            failure = None
+            with _recording(made):
+                parts = [made.slot(dtype, shape) for (dtype, _, _), shape in zip(self.fields, sizes)]
+                try:
+                    self.unpack(self._body, self.input_spec, st.pack(self.input_spec, parts))
+                except Exception as error:
+                    failure = error
+            if len(made.steps) <= at:
+                if failure is not None:
+                    raise failure
+                return made
+            for _, host, inputs in made.steps[at:at + 1]:
+                values += host(*[values[n] for n in inputs])
+            at += 1
 
     def _samples(self):
         return self._sample() if self._sample is not None else ()
