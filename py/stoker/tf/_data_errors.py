@@ -12,7 +12,7 @@ def explain(kind, exception):
         return exception
     text = "".join(traceback.format_exception(type(exception), exception, _users(exception.__traceback__)))
     message = f"{type(exception).__name__}: {exception}\n{text}"
-    code = 3 if kind == "g" else next((c for t, c in _BY_TYPE.items() if isinstance(exception, t)), 2)
+    code = next((c for t, c in _BY_TYPE.items() if isinstance(exception, t)), 2)
     told = errors.by_code[code](None, None, message, code)
     told.__cause__ = exception
     return told

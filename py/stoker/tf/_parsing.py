@@ -129,7 +129,7 @@ def parse_single_example(serialized, features, example_names=None, name=None):
     made = host(_key("ParseSingleExample", features, rows), lambda: _stoker.host_parse_example(rows, False), [x],
                 [_result_spec(r) for r in rows])
     by_name = {n: _single(features[n], v) for n, v in zip(names, made)}
-    return {n: by_name[n] for n in names}
+    return {n: by_name[n] for n in _ordered(features)}
 
 
 _HOW = {FixedLenFeature: "d", VarLenFeature: "s", FixedLenSequenceFeature: "p", RaggedFeature: "r"}
@@ -172,7 +172,13 @@ def parse_example(serialized, features, example_names=None, name=None):
             if letter == "p" and features[name_].default_value is not None:
                 value = _padded(value, serialized, features[name_])
             found[name_] = value
-    return found
+    return {n: found[n] for n in _ordered(features)}
+
+
+def _ordered(features):
+    """TensorFlow's order: sparse, dense, ragged."""
+    rank = {VarLenFeature: 0, RaggedFeature: 2}
+    return sorted(features, key=lambda n: (rank.get(type(features[n]), 1), n))
 
 
 def _padded(value, serialized, feature):

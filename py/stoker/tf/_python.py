@@ -130,6 +130,12 @@ _CONTENTS = {
     "lib.io.tf_record": _tf_record,
     "ops.ragged.ragged_tensor": _ragged,
     "framework.sparse_tensor": _sparse,
+    "framework.tensor": lambda: {"TensorSpec": __import__("stoker.tf._specs", fromlist=["_"]).TensorSpec,
+                                 "Tensor": __import__("stoker._stoker", fromlist=["_"]).Tensor},
+    "data.ops.dataset_ops": lambda: {n: getattr(__import__("stoker.tf.data", fromlist=["_"]), n) for n in (
+        "Dataset", "DatasetV2", "DatasetSpec", "AUTOTUNE", "Options")},
+    "data.ops.iterator_ops": lambda: {n: getattr(__import__("stoker.tf.data", fromlist=["_"]), "Iterator") for n in (
+        "OwnedIterator", "IteratorBase")},
     "framework.test_util": lambda: {},
     "ops.linalg.sparse.sparse_csr_matrix_ops": lambda: {},
     "ops.math_ops": lambda: {"is_nan": __import__("stoker.tf._base", fromlist=["o"]).o.is_nan},

@@ -79,12 +79,19 @@ class TensorSpec(TypeSpec):
     def most_specific_compatible_type(self, other):
         if self.dtype != other.dtype:
             raise ValueError(f"Types are not compatible: {self} vs {other}")
-        return type(self)(self.shape.most_specific_compatible_shape(other.shape), self.dtype)
+        return type(self)(common_shape(self.shape, other.shape), self.dtype)
 
     most_specific_common_supertype = most_specific_compatible_type
 
     def __repr__(self):
         return f"{type(self).__name__}(shape={_shape_text(self.shape)}, dtype={self.dtype!r}, name={self.name!r})"
+
+
+def common_shape(a, b):
+    """The most that two shapes have in common."""
+    if a.rank is None or a.rank != b.rank:
+        return TensorShape(None)
+    return TensorShape([x if x == y else None for x, y in zip(a.as_list(), b.as_list())])
 
 
 def _shape_text(shape):

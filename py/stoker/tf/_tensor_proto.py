@@ -3,7 +3,7 @@ import numpy as np
 
 from stoker import _stoker
 from stoker.tf import errors
-from stoker.tf._base import is_symbolic, not_traceable, static, string, tensor
+from stoker.tf._base import is_symbolic, not_traceable, string, tensor
 from stoker.tf._specs import DType
 
 _NUMBERS = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7, "int64": 9, "bool": 10,
@@ -49,7 +49,7 @@ def parse_tensor(serialized, out_type, name=None):
     x = tensor(serialized, string)
     if is_symbolic(x):
         not_traceable("parse_tensor")
-    data = static(x).item()
+    data = x.numpy()
     fields = _stoker.message_fields(data)
     if fields is None:
         errors.invalid(f"Could not parse `serialized` as TensorProto: '{data[:40]!r}'", "ParseTensor")

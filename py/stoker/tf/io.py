@@ -50,8 +50,10 @@ def read_file(filename, name=None):
 
 
 def write_file(filename, contents, name=None):
-    path, data = _static(filename).item(), _static(_tensor(contents, _string)).item()
-    path = path.decode() if isinstance(path, bytes) else path
+    path, data = gfile._path(filename), _tensor(contents, _string)
+    if _is_symbolic(data):
+        _not_traceable("write_file")
+    data = data.numpy()
     _os.makedirs(_os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "wb") as file:
         file.write(data)
@@ -168,7 +170,7 @@ def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upsca
 
 
 def is_jpeg(contents, name=None):
-    data = _static(_tensor(contents, _string)).item()
+    data = _tensor(contents, _string).numpy()
     return _tensor(data[:3] == b"\xff\xd8\xff")
 
 

@@ -43,7 +43,7 @@ def seed_of(seed):
 
 def _class_of(kind):
     if kind not in _classes:
-        made = type(f"_{kind}Dataset", (DatasetV2,), {"__module__": f"tensorflow.python.data.ops.{kind.lower()}_op"})
+        made = type("CacheDataset" if kind == "Cache" else f"_{kind}Dataset", (DatasetV2,), {"__module__": f"tensorflow.python.data.ops.{kind.lower()}_op"})
         _classes[kind] = made
     return _classes[kind]
 

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 
 from stoker import _autograph, _autograph_ops, _stoker
-from stoker.tf import _base
+from stoker.tf import _base, errors
 from stoker.tf._base import NotTraceable, Tensor, is_symbolic, not_traceable, tensor
 from stoker.tf._specs import TensorSpec
 from stoker.tf.data import _structure as st
@@ -120,7 +120,7 @@ class MapFunction:
 
     def _record(self, shapes, sizes=None, probe=0):
         """Record for concrete shapes of the parts. Gives the recorder and the structure of results."""
-        made = _Recorder(_stoker.Trace(), self.steps, sizes, probe)
+        made = self._last = _Recorder(_stoker.Trace(), self.steps, sizes, probe)
         with _recording(made):
             parts = [made.slot(dtype, shape) for (dtype, _, _), shape in zip(self.fields, shapes)]
             values = st.pack(self.input_spec, parts)
@@ -169,7 +169,7 @@ class MapFunction:
                 made, result = self._record(shapes[:len(self.fields)], shapes)
                 self._compare(result)
                 self._add(made, result)
-            except (NotTraceable, NotImplementedError) as why:
+            except (NotTraceable, NotImplementedError, errors.OperatorNotAllowedInGraphError) as why:
                 self._give_up(str(why))
 
     def _compare(self, result):
@@ -189,8 +189,11 @@ class MapFunction:
     def _infer(self, variants):
         try:
             self._infer_recorded(variants)
-        except (NotTraceable, NotImplementedError) as why:
-            self._infer_eagerly(str(why) or type(why).__name__)
+        except (NotTraceable, NotImplementedError, errors.OperatorNotAllowedInGraphError) as why:
+            self._infer_eagerly(str(why) or type(why).__name__, why)
+        except errors.InvalidArgumentError as error:  # what TensorFlow finds while it records is a mistake of the program
+            kind = TypeError if "was expected to be a" in str(error) else ValueError
+            raise kind(str(error)).with_traceback(error.__traceback__) from None
         except Exception as error:
             if any(str(getattr(d, "name", d)) == "string" or ds for d, _, ds in self.fields):
                 self._infer_eagerly(f"it cannot be recorded: {error}", error)
@@ -210,7 +213,7 @@ class MapFunction:
         known = all(-1 not in shape for _, shape, _ in self.fields)
         if known:
             shapes = [shape for _, shape, _ in self.fields]
-            made, result = self._record(shapes)
+            made, result = self._probe(shapes, 0)
             if not made.open:
                 self._add(made, result)
                 self.spec = st.map_leaves(st.spec_of, result)
@@ -251,7 +254,8 @@ class MapFunction:
         except (NotTraceable, NotImplementedError):
             raise
         except Exception:
-            values = next(iter(self._samples()), None)  # guessed sizes may not do: take an element
+            guessed = self._last.open or self._is_open()
+            values = next(iter(self._samples()), None) if guessed else None  # guessed sizes may not do: take an element
             if values is None:
                 raise
             made, result = self._record_sample(values, probe)
@@ -309,9 +313,11 @@ class MapFunction:
                 continue
             self.spec = st.map_leaves(lambda leaf: _loose(st.spec_of(leaf), asked or self._is_open()), result)
             return
-        if failure is None:  # no element at all
+        if failure is None or (failure is error and isinstance(error, NotTraceable)):  # no element at all
             self.spec = self.input_spec
             return
+        if failure is error and isinstance(error, errors.OperatorNotAllowedInGraphError):
+            raise error
         self._failure = failure
         self.spec = TensorSpec((), "string")
 
@@ -368,7 +374,7 @@ def scalar(kind, what):
     def check(result):
         flat = st.flat_parts(result)
         if len(flat) != 1 or flat[0].dtype.name != kind or flat[0].shape.rank not in (0, None):
-            raise TypeError(f"{what} must return a single {kind} scalar, got {st.map_leaves(st.spec_of, result)}")
+            raise ValueError(f"{what} must return a single {kind} scalar, got {st.map_leaves(st.spec_of, result)}")
         return result
 
     return check

@@ -172,8 +172,7 @@ def from_generator(generator, output_types=None, output_shapes=None, args=None, 
                                 f"{type(leaf)} which is not.")
     else:
         spec = _legacy_signature(output_types, output_shapes)
-    values = [static(a) for a in args or ()]
-    values = [v.item() if v.ndim == 0 and v.dtype.kind in "OS" else v[()] if v.ndim == 0 else v for v in values]
+    values = [tensor(a).numpy() for a in args or ()]
     pipe = _stoker.data_generator(_Generator(generator, values, spec), st.fields(spec), st.text(spec), -2)
     return make("FlatMap", pipe, spec, (), None, True)
 
@@ -260,14 +259,14 @@ def list_files(file_pattern, shuffle=None, seed=None, name=None):
 @_source
 def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
     """What Dataset.save wrote."""
+    import json
     import os
-    import pickle
 
     if not os.path.exists(os.path.join(path, "elements.stk")):
         raise errors.by_code[5](None, None, f"{path}: there is no dataset that Dataset.save of Stoker wrote (folders of "
                                 "TensorFlow's own format cannot be read)", 5)
-    with open(os.path.join(path, "element_spec.pickle"), "rb") as file:
-        stored = pickle.load(file)
+    with open(os.path.join(path, "element_spec.json")) as file:
+        stored = st.from_json(json.load(file))
     return make("Load", _stoker.data_load(os.path.join(path, "elements.stk")), element_spec or stored)
 
 

@@ -6,7 +6,7 @@ specification stands for one part of the pipeline's elements, or several (ragged
 from stoker import _stoker
 from stoker.tf import nest
 from stoker.tf._base import Tensor, Variable, tensor
-from stoker.tf._specs import NoneTensorSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, TypeSpec
+from stoker.tf._specs import NoneTensorSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorSpec, TypeSpec, common_shape
 
 TensorShape = _stoker.TensorShape
 
@@ -255,10 +255,38 @@ def merge(a, b):
     if isinstance(a, TensorSpec) and isinstance(b, TensorSpec):
         if a.dtype != b.dtype:
             raise TypeError(f"Incompatible types of input datasets: {a} vs. {b}.")
-        return TensorSpec(a.shape.most_specific_compatible_shape(b.shape), a.dtype)
+        return TensorSpec(common_shape(a.shape, b.shape), a.dtype)
     if type(a) is not type(b):
         raise TypeError(f"Incompatible types of input datasets: {a} vs. {b}.")
     return a
+
+
+def to_json(structure):
+    """A specification as plain data, for files. Named tuples become tuples."""
+    if isinstance(structure, dict):
+        return {"dict": [[k, to_json(v)] for k, v in structure.items()]}
+    if is_nested(structure):
+        return {"tuple": [to_json(c) for c in children(structure)]}
+    if isinstance(structure, NoneTensorSpec):
+        return {"none": True}
+    made = {"kind": type(structure).__name__, "dtype": structure.dtype.name,
+            "shape": None if structure.shape.rank is None else structure.shape.as_list()}
+    if isinstance(structure, RaggedTensorSpec):
+        made |= {"ragged_rank": structure.ragged_rank, "row_splits_dtype": structure.row_splits_dtype.name}
+    return made
+
+
+def from_json(data):
+    if "dict" in data:
+        return {k: from_json(v) for k, v in data["dict"]}
+    if "tuple" in data:
+        return tuple(from_json(c) for c in data["tuple"])
+    if "none" in data:
+        return NoneTensorSpec()
+    if data["kind"] == "RaggedTensorSpec":
+        return RaggedTensorSpec(data["shape"], data["dtype"], data["ragged_rank"], data["row_splits_dtype"])
+    kind = SparseTensorSpec if data["kind"] == "SparseTensorSpec" else TensorSpec
+    return kind(data["shape"], data["dtype"])
 
 
 __all__ = ["DatasetSpec", "OptionalSpec"]

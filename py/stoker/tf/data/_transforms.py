@@ -449,13 +449,13 @@ def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=No
 @_method
 def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
     """All elements into a folder. The format is Stoker's own, not TensorFlow's."""
+    import json
     import os
-    import pickle
 
     os.makedirs(path, exist_ok=True)
     self._pipe.save(os.path.join(path, "elements.stk"))
-    with open(os.path.join(path, "element_spec.pickle"), "wb") as file:
-        pickle.dump(self._spec, file)
+    with open(os.path.join(path, "element_spec.json"), "w") as file:
+        json.dump(st.to_json(self._spec), file)
 
 
 @_method
