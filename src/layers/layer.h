@@ -64,7 +64,9 @@ typedef struct stk_layer_state {
     void *config;          /* the struct that def->fields describes */
     stk_model *inner;      /* a model as a layer (def is stk_layer_model); counted */
     bool called;
-    int32_t number; /* 1.. in its model; 0: part of another layer */
+    int32_t ncalls, first_call, last_call; /* of it in its model, as indices */
+    int32_t first_weight, last_weight;     /* of it in its model, as indices + 1; 0: none */
+    int32_t number;                        /* 1.. in its model; 0: part of another layer */
 } stk_layer_state;
 
 /* One call of one layer. */

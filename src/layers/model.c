@@ -47,6 +47,8 @@ void stk_model_release(stk_model *m)
     stk_free(m->inputs);
     stk_free(m->outputs);
     stk_free(m->weights);
+    stk_name_index_release(&m->weight_names);
+    stk_name_index_release(&m->layer_names);
     stk_free(m->order);
     stk_free(m->weight_order);
     stk_free(m->documents);
@@ -83,9 +85,7 @@ stk_status stk_model_keep(stk_model *m, stk_json_document *document, stk_error *
 
 static bool name_taken(const stk_model *m, const char *name)
 {
-    for (int64_t i = 0; i < m->nlayers; i++)
-        if (!strcmp(m->layers[i]->name, name)) return true;
-    return false;
+    return stk_name_index_find(&m->layer_names, name, 0) > 0;
 }
 
 /* dense, dense_1, dense_2 ... */
@@ -98,8 +98,13 @@ static const char *new_name(stk_model *m, const stk_layer_state *layer)
         stk_snake_case(layer->def->keras_class, base, sizeof base);
     if (layer->inner) snprintf(base, sizeof base, "%.90s", stk_model_name(layer->inner));
     snprintf(name, sizeof name, "%s", base);
-    for (int64_t i = 1; name_taken(m, name); i++)
+    int64_t i = stk_name_index_find(&m->layer_names, base, 1);
+    const char *key =
+        i > 0 ? base : stk_arena_strdup(&m->arena, base); /* the index keeps the first */
+    if (i > 0) snprintf(name, sizeof name, "%s_%lld", base, (long long)i);
+    for (i = i > 0 ? i + 1 : 1; name_taken(m, name); i++)
         snprintf(name, sizeof name, "%s_%lld", base, (long long)i);
+    if (!key || !stk_name_index_put(&m->layer_names, key, 1, i)) return NULL;
     return stk_arena_strdup(&m->arena, name);
 }
 
@@ -111,7 +116,8 @@ stk_status stk_model_enter(stk_model *m, stk_layer_state *layer, stk_layer *out,
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "model '%s': two layers are named '%.64s'; give one of them another name",
                         stk_model_name(m), layer->name);
-    if (!layer->name || !STK_GROW(m->layers, m->nlayers, m->cap_layers))
+    if (!layer->name || !STK_GROW(m->layers, m->nlayers, m->cap_layers) ||
+        !stk_name_index_put(&m->layer_names, layer->name, 0, m->nlayers + 1))
         return stk_fail_memory(err, "a layer", sizeof *layer);
     m->layers[m->nlayers++] = layer;
     layer->number = (int32_t)m->nlayers;
@@ -187,13 +193,6 @@ static stk_status check_inputs(const stk_model *m, const stk_mcall *call, stk_er
     return STK_OK;
 }
 
-static int32_t calls_of(const stk_model *m, int32_t layer)
-{
-    int32_t n = 0;
-    for (int64_t i = 0; i < m->ncalls; i++) n += m->calls[i].layer == layer;
-    return n;
-}
-
 stk_status stk_model_enter_call(stk_model *m, const stk_mcall *like, stk_sym *out, stk_error *err)
 {
     stk_mcall call = *like;
@@ -212,7 +211,7 @@ stk_status stk_model_enter_call(stk_model *m, const stk_mcall *like, stk_sym *ou
     } else {
         STK_TRY(stk_model_infer(m, &call, made, &call.nout, err));
     }
-    call.number = layer->called ? calls_of(m, call.layer) : 0;
+    call.number = layer->ncalls;
     call.out = (stk_sym)m->nsyms + 1;
     if (!STK_GROW(m->calls, m->ncalls, m->cap_calls))
         return stk_fail_memory(err, "a call of a layer", sizeof call);
@@ -229,6 +228,11 @@ stk_status stk_model_enter_call(stk_model *m, const stk_mcall *like, stk_sym *ou
         m->inputs[m->ninputs++] = call.out;
     }
     layer->called = true;
+    if (layer->ncalls++)
+        m->calls[layer->last_call].next = (int32_t)m->ncalls + 1;
+    else
+        layer->first_call = (int32_t)m->ncalls;
+    layer->last_call = (int32_t)m->ncalls;
     m->calls[m->ncalls++] = call;
     *out = call.out;
     return STK_OK;

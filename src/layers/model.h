@@ -24,6 +24,7 @@ typedef struct stk_mcall {
     const char **role;         /* per input: the argument it was passed as, or NULL */
     const stk_json *args;      /* positional ones as JSON when not all are tensors; NULL */
     const stk_json *arguments; /* those that are no tensors; NULL: none */
+    int32_t next;              /* call of the same layer + 1; 0: this is the last one */
     bool used;                 /* outputs of the model depend on it */
 } stk_mcall;
 
@@ -33,6 +34,7 @@ typedef struct stk_mweight {
     int32_t layer;    /* number of the model's layer it belongs to */
     stk_dtype dtype;
     stk_shape shape;
+    int32_t next;      /* weight of the same layer, as an index + 1; 0: this is the last one */
     bool fixed, typed; /* typed: the dtype does not follow the policy */
     const stk_object *initializer, *regularizer, *constraint;
     /* It is trained if all of these are: the layer, the layers inside it that lead to the weight. */
@@ -64,6 +66,9 @@ struct stk_model {
     int64_t ninputs, cap_inputs, noutputs, cap_outputs;
     stk_mweight *weights;
     int64_t nweights, cap_weights;
+    stk_name_index weight_names; /* (layer, name) -> index */
+    stk_name_index
+        layer_names; /* (0, name) -> number; (1, class) -> last number in an automatic name */
     /* Since built: layers in Keras' order (numbers), weights in the order of the layers (indices). */
     int32_t *order, *weight_order;
     int64_t norder, nweight_order;

@@ -30,10 +30,7 @@ typedef struct stk_frame {
 
 static int64_t find_weight(const stk_frame *f, const char *name)
 {
-    for (int64_t i = 0; i < f->model->nweights; i++)
-        if (f->model->weights[i].layer == f->owner && !strcmp(f->model->weights[i].name, name))
-            return i;
-    return -1;
+    return stk_name_index_find(&f->model->weight_names, name, f->owner);
 }
 
 static bool full_name(stk_layer_call *c, const char *name, char *text)
@@ -61,12 +58,19 @@ static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, c
     for (const stk_layer_call *at = c; at && w.depth < STK_NESTING; at = at->parent)
         w.chain[w.depth++] = at->layer;
     w.name = stk_arena_strdup(&m->arena, name);
-    if (!w.name || !STK_GROW(m->weights, m->nweights, m->cap_weights)) {
+    if (!w.name || !STK_GROW(m->weights, m->nweights, m->cap_weights) ||
+        !stk_name_index_put(&m->weight_names, w.name, w.layer, m->nweights)) {
         stk_c_fail(c, STK_ERR_MEMORY, "out of memory for weight '%s'", name);
         return NULL;
     }
-    m->weights[m->nweights] = w;
-    return &m->weights[m->nweights++];
+    stk_layer_state *layer = stk_layer_at(m, w.layer);
+    m->weights[m->nweights++] = w;
+    if (layer->last_weight)
+        m->weights[layer->last_weight - 1].next = (int32_t)m->nweights;
+    else
+        layer->first_weight = (int32_t)m->nweights;
+    layer->last_weight = (int32_t)m->nweights;
+    return &m->weights[m->nweights - 1];
 }
 
 static bool fits(stk_layer_call *c, const stk_mweight *w, int32_t rank, const int64_t *shape)
@@ -92,10 +96,8 @@ static bool fits(stk_layer_call *c, const stk_mweight *w, int32_t rank, const in
 /* A variable may be there from an earlier call of the model in the same graph. */
 static stk_val variable_of(stk_graph *g, const stk_mweight *w)
 {
-    for (int64_t i = 0; stk_graph_ok(g) && i < g->nnodes; i++)
-        if (g->nodes[i].op == STK_OP_VARIABLE && !strcmp(g->nodes[i].name, w->name))
-            return g->nodes[i].out;
-    return stk_g_variable(g, w->name, w->dtype, w->shape.rank, w->shape.dim);
+    stk_val there = stk_graph_ok(g) ? stk_g_named(g, STK_OP_VARIABLE, w->name) : 0;
+    return there ? there : stk_g_variable(g, w->name, w->dtype, w->shape.rank, w->shape.dim);
 }
 
 static void penalise(stk_frame *f, stk_val loss)

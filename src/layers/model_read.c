@@ -113,9 +113,8 @@ static stk_status read_sequential(source *s, const stk_json *json, const stk_jso
 
 static int32_t find_layer(const stk_model *m, const char *name)
 {
-    for (int64_t i = 0; name && i < m->nlayers; i++)
-        if (!strcmp(m->layers[i]->name, name)) return (int32_t)i + 1;
-    return 0;
+    int64_t number = name ? stk_name_index_find(&m->layer_names, name, 0) : 0;
+    return number > 0 ? (int32_t)number : 0;
 }
 
 /* ["dense", 1, 0] -> its sym; 0 when that call was not made yet; -1 when it never will. */
@@ -125,10 +124,11 @@ static stk_sym find_tensor(const stk_model *m, const stk_json *history)
     int64_t call = stk_json_int(stk_json_item(history, 1), -1);
     int64_t index = stk_json_int(stk_json_item(history, 2), -1);
     if (!layer || call < 0 || index < 0) return -1;
-    for (int64_t k = 0; k < m->ncalls; k++)
-        if (m->calls[k].layer == layer && m->calls[k].number == call)
-            return index < m->calls[k].nout ? m->calls[k].out + (stk_sym)index : -1;
-    return 0;
+    const stk_layer_state *state = stk_layer_at(m, layer);
+    if (call >= state->ncalls) return 0;
+    int64_t k = state->first_call;
+    while (m->calls[k].number != call) k = m->calls[k].next - 1;
+    return index < m->calls[k].nout ? m->calls[k].out + (stk_sym)index : -1;
 }
 
 static stk_status bad_tensor(source *s, const char *where, const stk_json *history)

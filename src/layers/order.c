@@ -3,7 +3,7 @@
  * follow their layers. */
 #include "layers/model.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 typedef struct walk {
     int32_t *met;   /* per layer: when it was met, -1 not yet */
@@ -66,13 +66,28 @@ static void measure(const stk_model *m, walk *w)
     }
 }
 
-static int64_t count_deeper(const walk *w, int64_t n, int64_t layer)
+typedef struct rank {
+    int32_t layer, depth, met;
+} rank;
+
+static int deeper_first(const void *a, const void *b)
 {
-    int64_t before = 0;
-    for (int64_t i = 0; i < n; i++)
-        before += w->met[i] >= 0 && (w->depth[i] > w->depth[layer] ||
-                                     (w->depth[i] == w->depth[layer] && w->met[i] < w->met[layer]));
-    return before;
+    const rank *x = a, *y = b;
+    return x->depth != y->depth ? (x->depth > y->depth ? -1 : 1) : x->met < y->met ? -1 : 1;
+}
+
+/* The layers that were met, in m->order. */
+static stk_status sort_layers(stk_model *m, const walk *w, stk_error *err)
+{
+    rank *ranks = stk_calloc((size_t)m->nlayers + 1, sizeof *ranks);
+    int64_t n = 0;
+    if (!ranks) return stk_fail_memory(err, "the order of layers", (size_t)m->nlayers);
+    for (int32_t i = 0; i < m->nlayers; i++)
+        if (w->met[i] >= 0) ranks[n++] = (rank){i + 1, w->depth[i], w->met[i]};
+    if (m->kind != STK_MODEL_SEQUENTIAL) qsort(ranks, (size_t)n, sizeof *ranks, deeper_first);
+    for (int64_t i = 0; i < n; i++) m->order[i] = ranks[i].layer;
+    stk_free(ranks);
+    return STK_OK;
 }
 
 static stk_status order_layers(stk_model *m, walk *w, stk_error *err)
@@ -90,11 +105,28 @@ static stk_status order_layers(stk_model *m, walk *w, stk_error *err)
     for (int64_t i = 0; i < m->ninputs; i++) visit(m, w, stk_sym_at(m, m->inputs[i])->call);
     measure(m, w);
     m->norder = w->count;
-    for (int64_t i = 0; i < m->nlayers; i++) {
-        if (w->met[i] < 0) continue;
-        int64_t place = m->kind == STK_MODEL_SEQUENTIAL ? i : count_deeper(w, m->nlayers, i);
-        m->order[place] = (int32_t)i + 1;
+    return sort_layers(m, w, err);
+}
+
+/* Weights in the order of their layers, those of one layer as they were declared. */
+static stk_status order_weights(stk_model *m, stk_error *err)
+{
+    int64_t *first = stk_calloc((size_t)m->nlayers + 2, sizeof *first), at = 0;
+    if (!first) return stk_fail_memory(err, "the order of weights", (size_t)m->nlayers);
+    for (int64_t k = 0; k < m->nweights; k++) first[m->weights[k].layer]++;
+    for (int64_t i = 0; i < m->norder; i++) {
+        int64_t n = first[m->order[i]];
+        first[m->order[i]] = -1 - at; /* below 0: it is in the order */
+        at += n;
     }
+    for (int32_t k = 0; k < m->nweights; k++) {
+        int64_t *place = &first[m->weights[k].layer];
+        if (*place >= 0) continue; /* of a layer that no output needs */
+        m->weight_order[-1 - *place] = k;
+        --*place;
+    }
+    m->nweight_order = at;
+    stk_free(first);
     return STK_OK;
 }
 
@@ -107,9 +139,5 @@ stk_status stk_model_order(stk_model *m, stk_error *err)
         return stk_fail_memory(err, "the order of layers", (size_t)m->nlayers);
     stk_status status = order_layers(m, &w, err);
     release(&w);
-    if (status != STK_OK) return status;
-    for (int64_t i = 0; i < m->norder; i++)
-        for (int32_t k = 0; k < m->nweights; k++)
-            if (m->weights[k].layer == m->order[i]) m->weight_order[m->nweight_order++] = k;
-    return STK_OK;
+    return status == STK_OK ? order_weights(m, err) : status;
 }

@@ -125,19 +125,18 @@ static int64_t count_params(const stk_model *m, const stk_model *inner, int32_t 
     const stk_model *of = inner ? inner : m;
     int64_t n = 0;
     *trainable = false;
-    for (int64_t i = 0; i < of->nweights; i++) {
-        if (of->weights[i].layer != number) continue;
-        if (__builtin_add_overflow(n, stk_shape_count(&of->weights[i].shape), &n)) n = INT64_MAX;
-        *trainable = *trainable || stk_weight_trainable(of, &of->weights[i]);
+    for (int32_t i = stk_layer_at(of, number)->first_weight; i; i = of->weights[i - 1].next) {
+        const stk_mweight *w = &of->weights[i - 1];
+        if (__builtin_add_overflow(n, stk_shape_count(&w->shape), &n)) n = INT64_MAX;
+        *trainable = *trainable || stk_weight_trainable(of, w);
     }
     return n;
 }
 
 static const stk_mcall *first_call(const stk_model *m, int32_t number)
 {
-    for (int64_t k = 0; k < m->ncalls; k++)
-        if (m->calls[k].layer == number) return &m->calls[k];
-    return NULL;
+    const stk_layer_state *layer = stk_layer_at(m, number);
+    return layer->ncalls ? &m->calls[layer->first_call] : NULL;
 }
 
 /* "dense[0][0]," each on a line of its own, over all calls of the layer. */
@@ -145,9 +144,9 @@ static void add_connections(table *t, const stk_model *m, int32_t number)
 {
     row *r = &t->rows[t->count - 1];
     bool first = true;
-    for (int64_t k = 0; k < m->ncalls; k++) {
-        const stk_mcall *call = &m->calls[k];
-        if (call->layer != number || !call->used) continue;
+    const stk_mcall *call = first_call(m, number);
+    for (; call; call = call->next ? &m->calls[call->next - 1] : NULL) {
+        if (!call->used) continue;
         for (int32_t i = 0; i < call->nin; i++) {
             const stk_msym *s = stk_sym_at(m, call->in[i]);
             const stk_mcall *from = &m->calls[s->call];

@@ -254,10 +254,8 @@ static stk_val dynamic_scale(const stk_optimizer_options *o, stk_graph *g)
     char name[STK_SLOT_NAME];
     if (!stk_graph_ok(g) || !stk_optimizer_variable(o, NULL, "dynamic_scale", name, &g->error))
         return 0;
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (g->nodes[k].op == STK_OP_VARIABLE && !strcmp(g->nodes[k].name, name))
-            return g->nodes[k].out;
-    return stk_g_variable(g, name, STK_F32, 0, NULL);
+    stk_val there = stk_g_named(g, STK_OP_VARIABLE, name);
+    return there ? there : stk_g_variable(g, name, STK_F32, 0, NULL);
 }
 
 static pass begin(const stk_optimizer *o, stk_graph *g, const stk_update *update)

@@ -30,22 +30,30 @@ static int larger_first(const void *a, const void *b)
 }
 
 /* The region in which most of the arena is in use, and by what. */
-static void find_peak(const stk_program_facts *p, stk_memory_rows *m)
+static stk_status find_peak(const stk_program_facts *p, stk_memory_rows *m, stk_error *err)
 {
-    int64_t most = -1;
-    for (int32_t at = 0; at <= p->stats.regions; at++) {
-        int64_t sum = 0, part[STK_MEMORY_KINDS] = {0};
-        for (int64_t i = 0; i < p->nbuffers; i++) {
-            const stk_buffer_facts *b = &p->buffers[i];
-            if (at < b->first || at > b->last) continue;
-            sum += b->bytes;
-            part[b->kind] += b->bytes;
-        }
+    int32_t regions = p->stats.regions;
+    int64_t most = -1, sum = 0;
+    int64_t *change = stk_calloc((size_t)regions + 2, sizeof *change); /* from region to region */
+    if (!change) return stk_fail_memory(err, "the arena's plan", (size_t)regions * sizeof *change);
+    for (int64_t i = 0; i < p->nbuffers; i++) {
+        const stk_buffer_facts *b = &p->buffers[i];
+        if (b->first > regions || b->last < b->first) continue;
+        change[b->first < 0 ? 0 : b->first] += b->bytes;
+        if (b->last < regions) change[b->last + 1] -= b->bytes;
+    }
+    for (int32_t at = 0; at <= regions; at++) {
+        sum += change[at];
         if (sum <= most) continue;
         most = sum;
         m->peak_at = at;
-        for (int k = 0; k < STK_MEMORY_KINDS; k++) m->peak[k] = part[k];
     }
+    for (int k = 0; k < STK_MEMORY_KINDS; k++) m->peak[k] = 0;
+    for (int64_t i = 0; i < p->nbuffers; i++)
+        if (p->buffers[i].first <= m->peak_at && p->buffers[i].last >= m->peak_at)
+            m->peak[p->buffers[i].kind] += p->buffers[i].bytes;
+    stk_free(change);
+    return STK_OK;
 }
 
 stk_status stk_record_memory(const stk_program_facts *p, stk_report *r, stk_error *err)
@@ -60,7 +68,7 @@ stk_status stk_record_memory(const stk_program_facts *p, stk_report *r, stk_erro
     r->memory.optimizer = (int64_t)p->optimizer_bytes;
     r->memory.metrics = (int64_t)p->metric_bytes;
     r->memory.inputs = (int64_t)p->input_bytes;
-    find_peak(p, &r->memory);
+    STK_TRY(find_peak(p, &r->memory, err));
     r->buffers = stk_arena_array(&r->arena, (size_t)p->nbuffers + 1, sizeof *r->buffers);
     if (!r->buffers) return stk_fail_memory(err, "the arena's plan", 0);
     for (int64_t i = 0; i < p->nbuffers; i++) {

@@ -32,6 +32,7 @@ void stk_graph_release(stk_graph *g)
     stk_free(g->nodes);
     stk_free(g->values);
     stk_free(g->outputs);
+    stk_name_index_release(&g->names);
     stk_free(g);
 }
 
@@ -170,11 +171,23 @@ stk_val stk_g_add_node(stk_graph *g, const stk_node *like, const stk_val *in)
             g->nvalues = node.out;
             return out_of_memory(g);
         }
-        g->values[g->nvalues++] = (stk_value){types[k], (int32_t)g->nnodes, k};
+        g->values[g->nvalues++] =
+            (stk_value){.type = types[k], .node = (int32_t)g->nnodes, .index = k};
     }
+    if (node.name && !stk_name_index_put(&g->names, node.name, node.op, node.out)) {
+        g->nvalues = node.out;
+        return out_of_memory(g);
+    }
+    if (node.op == STK_OP_ASSIGN) g->values[node.in[0]].assigned = true;
     stk_tensor_retain(node.tensor); /* from here on the graph owns what the node holds */
     g->nodes[g->nnodes++] = node;
     return node.out;
+}
+
+stk_val stk_g_named(const stk_graph *g, stk_op op, const char *name)
+{
+    int64_t v = stk_name_index_find(&g->names, name, (int64_t)op);
+    return v > 0 ? (stk_val)v : 0;
 }
 
 stk_val stk_g_apply(stk_graph *g, stk_op op, int32_t nin, const stk_val *in, const stk_attrs *attrs)

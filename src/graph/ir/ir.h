@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "base/name_index.h"
 #include "base/shape.h"
 #include "stoker/graph.h"
 
@@ -58,6 +59,7 @@ typedef struct stk_value {
     stk_type type;
     int32_t node;  /* index of the producing node */
     int32_t index; /* which of its outputs */
+    bool assigned; /* a variable: there is an assignment to it */
 } stk_value;
 
 typedef struct stk_output {
@@ -73,9 +75,10 @@ struct stk_graph {
     int64_t nvalues, cap_values;
     stk_output *outputs;
     int64_t noutputs, cap_outputs;
-    int64_t next_stream; /* numbers random ops, so that two of them never share bits */
-    stk_origin origin;   /* of the nodes that are made now */
-    stk_error error;     /* first mistake of a builder; code OK while there is none */
+    stk_name_index names; /* inputs and variables: (op, name) -> value */
+    int64_t next_stream;  /* numbers random ops, so that two of them never share bits */
+    stk_origin origin;    /* of the nodes that are made now */
+    stk_error error;      /* first mistake of a builder; code OK while there is none */
 };
 
 static inline const stk_node *stk_node_of(const stk_graph *g, stk_val v)
@@ -94,6 +97,9 @@ stk_val stk_g_fail(stk_graph *g, stk_status code, const char *format, ...) STK_P
 
 /* A leaf or any node with a name and tensor; `like` holds op, attributes, name, tensor, subs (copied). */
 stk_val stk_g_add_node(stk_graph *g, const stk_node *like, const stk_val *in);
+
+/* The input or variable of that name; 0: there is none. */
+stk_val stk_g_named(const stk_graph *g, stk_op op, const char *name);
 
 /* Value of a CONST whose elements are all equal (any rank): true and *value. */
 bool stk_g_splat(const stk_graph *g, stk_val v, double *value);

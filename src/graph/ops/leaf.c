@@ -28,11 +28,9 @@ static stk_val declare(stk_graph *g, stk_op op, const char *name, stk_dtype dtyp
         return stk_g_fail(g, STK_ERR_ARGUMENT,
                           "%s '%s': needs a name, a rank of 0 to %d (got %d) and a shape",
                           stk_op_name(op), name ? name : "", STK_MAX_RANK, rank);
-    for (int64_t i = 0; i < g->nnodes; i++)
-        if (g->nodes[i].op == (int16_t)op && !strcmp(g->nodes[i].name, name))
-            return stk_g_fail(g, STK_ERR_ARGUMENT,
-                              "%s '%s' exists already; give each one its own name", stk_op_name(op),
-                              name);
+    if (stk_g_named(g, op, name))
+        return stk_g_fail(g, STK_ERR_ARGUMENT, "%s '%s' exists already; give each one its own name",
+                          stk_op_name(op), name);
     int64_t ints[1 + STK_MAX_RANK] = {dtype};
     for (int32_t i = 0; i < rank; i++) ints[1 + i] = shape[i];
     stk_node like = {.op = (int16_t)op, .name = name, .ints = ints, .nints = rank + 1};
@@ -179,11 +177,10 @@ static stk_status infer_assign(stk_infer *c)
 
 stk_val stk_g_assign(stk_graph *g, stk_val variable, stk_val value)
 {
-    for (int64_t k = 0; stk_graph_ok(g) && k < g->nnodes; k++)
-        if (g->nodes[k].op == STK_OP_ASSIGN && g->nodes[k].in[0] == variable)
-            return stk_g_fail(g, STK_ERR_STATE,
-                              "assign: variable '%s' is assigned twice; combine the values first",
-                              stk_node_of(g, variable)->name);
+    if (stk_graph_ok(g) && stk_val_ok(g, variable) && g->values[variable].assigned)
+        return stk_g_fail(g, STK_ERR_STATE,
+                          "assign: variable '%s' is assigned twice; combine the values first",
+                          stk_node_of(g, variable)->name);
     return stk_g_apply(g, STK_OP_ASSIGN, 2, (stk_val[]){variable, value}, NULL);
 }
 static void grad_assign(stk_grad *c) { c->din[1] = c->dout[0]; }

@@ -90,27 +90,76 @@ static bool may_share(const stk_plan *p, const stk_task *t, int32_t in, int32_t 
     return true;
 }
 
-/* Can value root r (written by an arena task) be computed right in the variable's memory? */
-static bool fits_in_variable(const stk_plan *p, stk_val r, stk_val var)
+/* Who uses what, made once for a plan: values by root, and for each the task that writes it and the last one that reads its
+ * root. Joined lists of roots stay right; tasks that are added later are not in it. */
+typedef struct uses {
+    int32_t *next, *last;    /* values of one root, in a list from the root on; its end */
+    int32_t *writer, *arg;   /* by value: task or -1, which of its arguments */
+    int32_t *reader, *times; /* by root: the last task that reads it or -1, how often that does */
+} uses;
+
+static void uses_release(uses *u) { stk_free(u->next); }
+
+static stk_status uses_new(const stk_plan *p, int64_t values, uses *u, stk_error *err)
 {
-    int64_t writer = -1;
-    int32_t writer_arg = -1;
-    for (int64_t k = 0; k < p->ntasks; k++)
-        for (int32_t i = 0; i < p->tasks[k].nargs; i++)
-            if (stk_is_output_arg(&p->tasks[k], i) && p->tasks[k].arg[i] == r) {
-                writer = k;
-                writer_arg = i;
-            }
-    if (writer < 0 || p->tasks[writer].kernel < 0) return false;
-    for (int64_t k = 0; k < p->ntasks; k++)
+    int32_t *memory = stk_calloc(6 * (size_t)values, sizeof *memory);
+    if (!memory) return stk_fail_memory(err, "memory plan", 6 * (size_t)values * sizeof *memory);
+    *u = (uses){memory,
+                memory + values,
+                memory + 2 * values,
+                memory + 3 * values,
+                memory + 4 * values,
+                memory + 5 * values};
+    for (int64_t v = 0; v < values; v++) {
+        u->last[v] = (int32_t)v;
+        u->writer[v] = u->reader[v] = -1;
+    }
+    for (int32_t v = 1; v < values; v++) {
+        int32_t root = p->home[v].root;
+        if (root == v) continue;
+        u->next[u->last[root]] = v;
+        u->last[root] = v;
+    }
+    for (int32_t k = 0; k < p->ntasks; k++)
         for (int32_t i = 0; i < p->tasks[k].nargs; i++) {
-            const stk_task *t = &p->tasks[k];
-            if (stk_is_output_arg(t, i) || stk_root(p, t->arg[i]) != var) continue;
-            if (k > writer) return false;
-            if (k == writer && !(p->home[t->arg[i]].offset == 0 && may_share(p, t, i, writer_arg)))
-                return false;
+            stk_val v = p->tasks[k].arg[i];
+            if (stk_is_output_arg(&p->tasks[k], i)) {
+                u->writer[v] = k;
+                u->arg[v] = i;
+            } else {
+                stk_val root = stk_root(p, v);
+                u->times[root] = u->reader[root] == k ? u->times[root] + 1 : 1;
+                u->reader[root] = k;
+            }
         }
-    return true;
+    return STK_OK;
+}
+
+/* All values of root r get another one. */
+static void move_root(stk_plan *p, uses *u, stk_val r, stk_val to)
+{
+    for (int32_t v = r; v; v = u->next[v]) {
+        p->home[v].root = to;
+        p->home[v].place = p->home[to].place;
+    }
+    u->next[u->last[to]] = r;
+    u->last[to] = u->last[r];
+}
+
+/* Can value root r (written by an arena task) be computed right in the variable's memory? */
+static bool fits_in_variable(const stk_plan *p, const uses *u, stk_val r, stk_val var)
+{
+    int32_t writer = u->writer[r];
+    if (writer < 0 || p->tasks[writer].kernel < 0 || u->reader[var] > writer) return false;
+    if (u->reader[var] < writer) return true;
+    const stk_task *t = &p->tasks[writer];
+    int32_t per = t->nin + t->nout, segment = u->arg[r] / per * per, met = 0;
+    for (int32_t i = segment; i < segment + t->nin; i++) {
+        if (stk_root(p, t->arg[i]) != var) continue;
+        if (p->home[t->arg[i]].offset != 0 || !may_share(p, t, i, u->arg[r])) return false;
+        met++;
+    }
+    return met == u->times[var]; /* else another segment reads it */
 }
 
 static stk_status add_copy(stk_plan *p, stk_val from, stk_val to, int32_t node, stk_error *err)
@@ -144,24 +193,12 @@ static stk_val new_temporary(stk_plan *p, int64_t *used, int64_t bytes)
     return v;
 }
 
-static void move_into_variable(stk_plan *p, int64_t values, stk_val r, stk_val var)
-{
-    for (int64_t v = 1; v < values; v++)
-        if (p->home[v].root == r) {
-            p->home[v].root = var;
-            p->home[v].place = STK_AT_VARIABLE;
-        }
-}
-
-/* Every assignment: in place when safe, else through a copy at the end. The copies read temporaries only, so
- * swapping two variables works. */
-static stk_status place_assignments(stk_plan *p, stk_error *err)
+/* Values that no task makes are taken as they are before anything changes. */
+static stk_status save_values(stk_plan *p, stk_error *err)
 {
     const stk_graph *g = p->g;
     int64_t used = g->nvalues;
-    int64_t nodes = g->nnodes;
-    for (int64_t k = 0; k < nodes;
-         k++) { /* values that no task makes are taken as they are before anything changes */
+    for (int64_t k = 0; k < g->nnodes; k++) {
         const stk_node *n = &g->nodes[k];
         if (n->op != STK_OP_ASSIGN || p->home[n->in[0]].bytes == 0) continue;
         stk_home *h = &p->home[n->in[1]];
@@ -173,16 +210,24 @@ static stk_status place_assignments(stk_plan *p, stk_error *err)
         p->home[n->out].offset = 0;
         p->home[n->out].place = STK_AT_ARENA;
     }
-    for (int64_t k = 0; k < nodes; k++) {
+    p->nvalues = used;
+    return STK_OK;
+}
+
+/* Every assignment: in place when safe, else through a copy at the end. The copies read temporaries only, so
+ * swapping two variables works. */
+static stk_status place_assignments(stk_plan *p, uses *u, stk_error *err)
+{
+    const stk_graph *g = p->g;
+    for (int64_t k = 0; k < g->nnodes; k++) {
         const stk_node *n = &g->nodes[k];
         if (n->op != STK_OP_ASSIGN || p->home[n->in[0]].bytes == 0) continue;
         stk_val r = p->home[n->out].root, var = stk_root(p, n->in[0]);
-        if (p->home[r].place == STK_AT_ARENA && fits_in_variable(p, r, var))
-            move_into_variable(p, used, r, var);
+        if (p->home[r].place == STK_AT_ARENA && fits_in_variable(p, u, r, var))
+            move_root(p, u, r, var);
         else
             STK_TRY(add_copy(p, r, n->in[0], (int32_t)k, err));
     }
-    p->nvalues = used;
     return STK_OK;
 }
 
@@ -199,10 +244,14 @@ static void place_results(stk_plan *p)
 
 stk_status stk_plan_homes(stk_plan *p, stk_error *err)
 {
+    uses u;
     resolve_aliases(p);
-    STK_TRY(place_assignments(p, err));
-    place_results(p);
-    return STK_OK;
+    STK_TRY(save_values(p, err));
+    STK_TRY(uses_new(p, p->nvalues, &u, err));
+    stk_status status = place_assignments(p, &u, err);
+    uses_release(&u);
+    if (status == STK_OK) place_results(p);
+    return status;
 }
 
 /* ---- lifetimes and offsets ------------------------------------------------------------------------------------ */
@@ -221,26 +270,31 @@ static int larger_first(const void *a, const void *b)
                                 : (x->owner < y->owner ? -1 : x->owner > y->owner);
 }
 
-static int by_offset(const void *a, const void *b)
+/* Lowest gap in b's arena among the blocks that are alive at the same time. placed: sorted by offset. */
+static int64_t find_gap(const block *placed, int64_t n, const block *b)
 {
-    const block *x = *(block *const *)a, *y = *(block *const *)b;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Lowest gap in this arena among the blocks that are alive at the same time. */
-static int64_t find_gap(block *blocks, int64_t placed, const block *b, int32_t arena,
-                        block **rivals)
-{
-    int64_t n = 0, at = 0;
-    for (int64_t i = 0; i < placed; i++)
-        if (blocks[i].arena == arena && blocks[i].first <= b->last && b->first <= blocks[i].last)
-            rivals[n++] = &blocks[i];
-    qsort(rivals, (size_t)n, sizeof *rivals, by_offset);
+    int64_t at = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (rivals[i]->at - at >= b->bytes) break;
-        at = stk_max_i64(at, rivals[i]->at + rivals[i]->bytes);
+        const block *rival = &placed[i];
+        if (rival->arena != b->arena || rival->first > b->last || b->first > rival->last) continue;
+        if (rival->at - at >= b->bytes) break;
+        at = stk_max_i64(at, rival->at + rival->bytes);
     }
     return at;
+}
+
+static void insert_by_offset(block *placed, int64_t n, const block *b)
+{
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (placed[middle].at <= b->at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(placed + low + 1, placed + low, (size_t)(n - low) * sizeof *placed);
+    placed[low] = *b;
 }
 
 static void touch(stk_home *h, int32_t time)
@@ -262,9 +316,16 @@ static void find_lifetimes(stk_plan *p, int64_t values)
         touch(&p->home[stk_root(p, p->g->outputs[i].val)], p->groups);
 }
 
-static bool used_by_others_in_group(const stk_plan *p, int64_t task, stk_val root)
+/* The first and the last task of each group. */
+typedef struct span {
+    int64_t first, last;
+} span;
+
+static bool used_by_others_in_group(const stk_plan *p, const span *spans, int64_t task,
+                                    stk_val root)
 {
-    for (int64_t k = 0; k < p->ntasks; k++) {
+    const span *s = &spans[p->tasks[task].group];
+    for (int64_t k = s->first; k <= s->last; k++) {
         if (k == task || p->tasks[k].group != p->tasks[task].group) continue;
         for (int32_t i = 0; i < p->tasks[k].nargs; i++)
             if (stk_root(p, p->tasks[k].arg[i]) == root) return true;
@@ -273,7 +334,7 @@ static bool used_by_others_in_group(const stk_plan *p, int64_t task, stk_val roo
 }
 
 /* A chain's result may take over the memory of an operand that nobody reads afterwards. */
-static void share_in_place(stk_plan *p, int64_t values)
+static void share_operands(stk_plan *p, uses *u, const span *spans)
 {
     for (int64_t k = 0; k < p->ntasks; k++) {
         const stk_task *t = &p->tasks[k];
@@ -289,16 +350,37 @@ static void share_in_place(stk_plan *p, int64_t values)
                                 p->home[t->arg[i]].offset == 0 && h->bytes == p->home[out].bytes &&
                                 h->last == t->group && h->first < t->group;
                 if (stk_is_output_arg(t, i) || !free_now || !may_share(p, t, i, o) ||
-                    used_by_others_in_group(p, k, r))
+                    used_by_others_in_group(p, spans, k, r))
                     continue;
                 int32_t last = p->home[out].last;
-                for (int64_t v = 1; v < values; v++)
-                    if (p->home[v].root == out) p->home[v].root = r;
+                move_root(p, u, out, r);
                 touch(&p->home[r], last);
                 break;
             }
         }
     }
+}
+
+static stk_status share_in_place(stk_plan *p, stk_error *err)
+{
+    uses u;
+    int32_t groups = p->groups;
+    for (int64_t k = 0; k < p->ntasks; k++)
+        if (p->tasks[k].group >= groups) groups = p->tasks[k].group + 1;
+    span *spans = stk_calloc((size_t)groups + 1, sizeof *spans);
+    if (!spans) return stk_fail_memory(err, "memory plan", (size_t)groups * sizeof *spans);
+    for (int64_t k = p->ntasks - 1; k >= 0; k--) {
+        span *s = &spans[p->tasks[k].group];
+        if (!s->last) s->last = k;
+        s->first = k;
+    }
+    stk_status status = uses_new(p, p->nvalues, &u, err);
+    if (status == STK_OK) {
+        share_operands(p, &u, spans);
+        uses_release(&u);
+    }
+    stk_free(spans);
+    return status;
 }
 
 /* ---- packing ------------------------------------------------------------------------------------------------- */
@@ -323,15 +405,15 @@ static int64_t list_blocks(const stk_plan *p, block *out)
 }
 
 /* Into the first arena that has room. `most`: bytes of one; 0: there is one without an end. */
-static bool place_block(stk_plan *p, block *blocks, int64_t i, int64_t most, block **rivals)
+static bool place_block(stk_plan *p, block *b, int64_t most, block *placed, int64_t n)
 {
-    block *b = &blocks[i];
     for (b->arena = 0; b->arena < STK_MOST_ARENAS; b->arena++) {
-        b->at = find_gap(blocks, i, b, b->arena, rivals);
+        b->at = find_gap(placed, n, b);
         int64_t end = b->at + b->bytes;
         if (most && end > most) continue;
         if (b->arena >= p->narenas) p->narenas = b->arena + 1;
         if (end > p->arena_size[b->arena]) p->arena_size[b->arena] = end;
+        insert_by_offset(placed, n, b);
         return true;
     }
     return false;
@@ -349,14 +431,14 @@ static void settle(stk_plan *p, const block *b)
 }
 
 static stk_status pack(stk_plan *p, const stk_device *device, block *blocks, int64_t n,
-                       block **rivals, stk_error *err)
+                       block *placed, stk_error *err)
 {
     /* what stk_program_emit adds to each arena must fit in as well */
     int64_t most = stk_max_i64(device->caps.largest_block - STK_ALIGN, 0);
     p->narenas = 1;
     memset(p->arena_size, 0, sizeof p->arena_size);
     for (int64_t i = 0; i < n; i++) {
-        if (!place_block(p, blocks, i, most, rivals))
+        if (!place_block(p, &blocks[i], most, placed, i))
             return stk_fail(
                 err, STK_ERR_MEMORY,
                 "%s: a value of %lld bytes does not fit: blocks of this device hold at "
@@ -373,21 +455,21 @@ stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
 {
     int64_t values = p->nvalues;
     find_lifetimes(p, values);
-    share_in_place(p, values);
+    STK_TRY(share_in_place(p, err));
     for (int64_t v = 1; v < values; v++)
         p->home[v].room = stk_round_up(p->home[v].bytes, STK_ALIGN);
     if (device->vt->kernels.rooms) device->vt->kernels.rooms(device, p);
     block *blocks = stk_calloc((size_t)(values + p->ntasks), sizeof *blocks);
-    block **rivals = stk_calloc((size_t)(values + p->ntasks), sizeof *rivals);
+    block *placed = stk_calloc((size_t)(values + p->ntasks), sizeof *placed);
     stk_status status = STK_OK;
-    if (!blocks || !rivals) {
+    if (!blocks || !placed) {
         status = stk_fail_memory(err, "memory plan", (size_t)values * sizeof *blocks);
     } else {
         int64_t n = list_blocks(p, blocks);
         qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
-        status = pack(p, device, blocks, n, rivals, err);
+        status = pack(p, device, blocks, n, placed, err);
     }
     stk_free(blocks);
-    stk_free(rivals);
+    stk_free(placed);
     return status;
 }

@@ -7,21 +7,23 @@
 typedef struct builder {
     stk_plan *plan;
     const stk_graph *g;
-    const int32_t *clusters;
+    const stk_chains *chains;
     int32_t id;
     stk_chain *chain;
     stk_shape shape;
     stk_val in_val[STK_CHAIN_IO], out_val[STK_CHAIN_IO];
-    int16_t *reg;      /* per value: register + 1, 0 = none */
-    int32_t *last_use; /* per value: op index of its last read inside the chain */
+    int16_t *reg; /* those of `chains` */
+    int32_t *last_use;
     bool busy[STK_CHAIN_REGS];
     const char *full; /* what ran out, or NULL */
 } builder;
 
 static bool inside(const builder *b, stk_val v)
 {
-    return b->clusters[b->g->values[v].node] == b->id;
+    return b->chains->clusters[b->g->values[v].node] == b->id;
 }
+static int32_t first_node(const builder *b) { return b->chains->first[b->id]; }
+static int32_t next_node(const builder *b, int32_t k) { return b->chains->next[k]; }
 
 static int16_t take_register(builder *b, stk_lane lane)
 {
@@ -94,10 +96,10 @@ static void enter_input(builder *b, stk_val v)
 static void enter_all(builder *b)
 {
     for (int pass = 0; pass < 2; pass++)
-        for (int64_t k = 0; k < b->g->nnodes; k++) {
+        for (int32_t k = first_node(b); k >= 0; k = next_node(b, k)) {
             const stk_node *n = &b->g->nodes[k];
             double value;
-            for (int32_t i = 0; b->clusters[k] == b->id && i < n->nin && !b->full; i++) {
+            for (int32_t i = 0; i < n->nin && !b->full; i++) {
                 if (inside(b, n->in[i]) || b->reg[n->in[i]]) continue;
                 bool constant = is_constant(b, n->in[i], &value);
                 if (constant && pass == 1) enter_constant(b, n->in[i], value);
@@ -106,25 +108,12 @@ static void enter_all(builder *b)
         }
 }
 
-static bool used_outside(const builder *b, stk_val v)
-{
-    const stk_graph *g = b->g;
-    for (int64_t i = 0; i < g->noutputs; i++)
-        if (g->outputs[i].val == v) return true;
-    for (int64_t k = g->values[v].node + 1; k < g->nnodes; k++)
-        for (int32_t i = 0; b->clusters[k] != b->id && i < g->nodes[k].nin; i++)
-            if (g->nodes[k].in[i] == v) return true;
-    return false;
-}
-
 static void find_last_uses(builder *b)
 {
     int32_t index = 0;
-    for (int64_t k = 0; k < b->g->nnodes; k++) {
-        if (b->clusters[k] != b->id) continue;
+    for (int32_t k = first_node(b); k >= 0; k = next_node(b, k), index++) {
         const stk_node *n = &b->g->nodes[k];
         for (int32_t i = 0; i < n->nin; i++) b->last_use[n->in[i]] = index;
-        index++;
     }
 }
 
@@ -149,7 +138,7 @@ static void add_op(builder *b, const stk_node *n)
     if (n->op == STK_OP_CAST) op->lane = (int8_t)stk_lane_of(out->dtype);
     op->dst = take_register(b, stk_lane_of(out->dtype));
     b->reg[n->out] = (int16_t)(op->dst + 1);
-    if (used_outside(b, n->out)) {
+    if (b->chains->outside[n->out]) {
         if (c->outputs == STK_CHAIN_IO) {
             b->full = "outputs";
             return;
@@ -205,59 +194,121 @@ static stk_status make_task(builder *b, stk_task *out, stk_error *err)
     return STK_OK;
 }
 
-stk_status stk_plan_chain(stk_plan *p, const int32_t *clusters, int32_t id, stk_task *out,
+/* The next chain finds no registers of this one. */
+static void forget_registers(builder *b)
+{
+    for (int32_t k = first_node(b); k >= 0; k = next_node(b, k)) {
+        const stk_node *n = &b->g->nodes[k];
+        b->reg[n->out] = 0;
+        for (int32_t i = 0; i < n->nin; i++) b->reg[n->in[i]] = 0;
+    }
+}
+
+stk_status stk_plan_chain(stk_plan *p, stk_chains *chains, int32_t id, stk_task *out,
                           stk_error *err)
 {
-    size_t values = (size_t)p->g->nvalues;
-    builder b = {.plan = p, .g = p->g, .clusters = clusters, .id = id};
+    builder b = {.plan = p,
+                 .g = p->g,
+                 .chains = chains,
+                 .id = id,
+                 .reg = chains->reg,
+                 .last_use = chains->last_use};
     b.chain = stk_arena_alloc(&p->arena, sizeof *b.chain);
-    b.reg = stk_calloc(values, sizeof *b.reg);
-    b.last_use = stk_calloc(values, sizeof *b.last_use);
-    stk_status status = STK_OK;
-    if (!b.chain || !b.reg || !b.last_use) status = stk_fail_memory(err, "chain", sizeof *b.chain);
-    int32_t last = 0;
-    for (int64_t k = 0; status == STK_OK && k < p->g->nnodes; k++)
-        if (clusters[k] == id) {
-            b.shape = stk_type_of(p->g, p->g->nodes[k].out)->shape;
-            last = (int32_t)k;
-        }
-    if (status == STK_OK) {
-        find_last_uses(&b);
-        enter_all(&b);
-        for (int64_t k = 0; k < p->g->nnodes && !b.full; k++)
-            if (clusters[k] == id) add_op(&b, &p->g->nodes[k]);
-        status = b.full ? stk_fail(err, STK_ERR_INTERNAL,
-                                   "a chain ran out of %s; please report this", b.full)
-                        : make_task(&b, out, err);
-        out->node = last;
+    if (!b.chain) return stk_fail_memory(err, "chain", sizeof *b.chain);
+    int32_t last = first_node(&b);
+    b.shape = stk_type_of(p->g, p->g->nodes[last].out)->shape; /* all have the same */
+    find_last_uses(&b);
+    enter_all(&b);
+    for (int32_t k = first_node(&b); k >= 0 && !b.full; k = next_node(&b, k)) {
+        add_op(&b, &p->g->nodes[k]);
+        last = k;
     }
-    stk_free(b.reg);
-    stk_free(b.last_use);
-    return status;
+    forget_registers(&b);
+    if (b.full)
+        return stk_fail(err, STK_ERR_INTERNAL, "a chain ran out of %s; please report this", b.full);
+    STK_TRY(make_task(&b, out, err));
+    out->node = last;
+    return STK_OK;
+}
+
+/* ---- what is known about all of them ------------------------------------------------------------------ */
+
+static void link_nodes(stk_chains *c, const stk_graph *g, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) c->first[i] = -1;
+    for (int64_t k = g->nnodes - 1; k >= 0; k--) {
+        int32_t id = c->clusters[k];
+        c->next[k] = id >= 0 ? c->first[id] : -1;
+        if (id >= 0) c->first[id] = (int32_t)k;
+    }
+}
+
+static void find_outside(stk_chains *c, const stk_graph *g)
+{
+    for (int64_t i = 0; i < g->noutputs; i++) c->outside[g->outputs[i].val] = true;
+    for (int64_t k = 0; k < g->nnodes; k++)
+        for (int32_t i = 0; i < g->nodes[k].nin; i++) {
+            stk_val v = g->nodes[k].in[i];
+            int32_t home = c->clusters[g->values[v].node];
+            if (home < 0 || home != c->clusters[k]) c->outside[v] = true;
+        }
+}
+
+stk_status stk_chains_new(const stk_graph *g, const int32_t *clusters, int32_t count,
+                          stk_chains *out, stk_error *err)
+{
+    size_t values = (size_t)g->nvalues, nodes = (size_t)g->nnodes;
+    *out = (stk_chains){.clusters = clusters};
+    out->first = stk_calloc((size_t)count + 1, sizeof *out->first);
+    out->next = stk_calloc(nodes + 1, sizeof *out->next);
+    out->outside = stk_calloc(values, sizeof *out->outside);
+    out->reg = stk_calloc(values, sizeof *out->reg);
+    out->last_use = stk_calloc(values, sizeof *out->last_use);
+    if (!out->first || !out->next || !out->outside || !out->reg || !out->last_use) {
+        stk_chains_release(out);
+        return stk_fail_memory(err, "chains", values * sizeof *out->last_use);
+    }
+    link_nodes(out, g, count);
+    find_outside(out, g);
+    return STK_OK;
+}
+
+void stk_chains_release(stk_chains *c)
+{
+    stk_free(c->first);
+    stk_free(c->next);
+    stk_free(c->outside);
+    stk_free(c->reg);
+    stk_free(c->last_use);
 }
 
 /* ---- joining updates ---------------------------------------------------------------------------------- */
 
-/* Does anything but an assignment use v: an output, another task, or a node that is an alias? */
-static bool used_elsewhere(const stk_plan *p, const stk_task *t, stk_val v)
+/* Per value, what uses it but an assignment and one task: MANY when there is an output, a node that is an alias, or a second
+ * task; else that task + 1, or 0. */
+enum { MANY = -1 };
+
+static int32_t *find_users(const stk_plan *p)
 {
     const stk_graph *g = p->g;
-    for (int64_t i = 0; i < g->noutputs; i++)
-        if (g->outputs[i].val == v) return true;
-    for (int64_t k = g->values[v].node; k < g->nnodes; k++) {
-        bool other =
-            g->nodes[k].op != STK_OP_ASSIGN && !stk_op_is_elementwise((stk_op)g->nodes[k].op);
-        for (int32_t i = 0; other && i < g->nodes[k].nin; i++)
-            if (g->nodes[k].in[i] == v) return true;
+    int32_t *user = stk_calloc((size_t)g->nvalues, sizeof *user);
+    if (!user) return NULL;
+    for (int32_t k = 0; k < p->ntasks; k++)
+        for (int32_t i = 0; !p->tasks[k].dead && i < p->tasks[k].nargs; i++) {
+            int32_t *u = &user[p->tasks[k].arg[i]];
+            *u = *u == 0 || *u == k + 1 ? k + 1 : MANY;
+        }
+    for (int64_t i = 0; i < g->noutputs; i++) user[g->outputs[i].val] = MANY;
+    for (int64_t k = 0; k < g->nnodes; k++) {
+        if (g->nodes[k].op == STK_OP_ASSIGN || stk_op_is_elementwise((stk_op)g->nodes[k].op))
+            continue;
+        for (int32_t i = 0; i < g->nodes[k].nin; i++) user[g->nodes[k].in[i]] = MANY;
     }
-    for (int64_t k = 0; k < p->ntasks; k++)
-        for (int32_t i = 0; &p->tasks[k] != t && !p->tasks[k].dead && i < p->tasks[k].nargs; i++)
-            if (p->tasks[k].arg[i] == v) return true;
-    return false;
+    return user;
 }
 
 /* Large updates stay on their own: they run behind their gradient, while it is in cache. */
-static bool only_updates(const stk_plan *p, const stk_task *t)
+static bool only_updates(const stk_task *t, const int32_t *user)
 {
     enum { LARGE = 1024 }; /* elements: worth a launch of its own, right behind its gradient */
     const stk_chain *c = t->params;
@@ -266,7 +317,7 @@ static bool only_updates(const stk_plan *p, const stk_task *t)
         if (c->input[i].access != STK_ACCESS_DENSE && c->input[i].access != STK_ACCESS_SCALAR)
             return false;
     for (int32_t o = 0; o < t->nout; o++)
-        if (used_elsewhere(p, t, t->arg[t->nin + o])) return false;
+        if (user[t->arg[t->nin + o]] == MANY) return false;
     return true;
 }
 
@@ -332,8 +383,14 @@ static stk_status join_equal(stk_plan *p, int64_t first, const bool *update, stk
 stk_status stk_plan_join_updates(stk_plan *p, stk_error *err)
 {
     bool *update = stk_calloc((size_t)p->ntasks + 1, sizeof *update);
-    if (!update) return stk_fail_memory(err, "joining updates", (size_t)p->ntasks);
-    for (int64_t k = 0; k < p->ntasks; k++) update[k] = only_updates(p, &p->tasks[k]);
+    int32_t *user = find_users(p);
+    if (!update || !user) {
+        stk_free(update);
+        stk_free(user);
+        return stk_fail_memory(err, "joining updates", (size_t)p->ntasks);
+    }
+    for (int64_t k = 0; k < p->ntasks; k++) update[k] = only_updates(&p->tasks[k], user);
+    stk_free(user);
     stk_status status = STK_OK;
     for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++)
         if (update[k] && !p->tasks[k].dead &&

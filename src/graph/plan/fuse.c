@@ -2,23 +2,32 @@
  *
  * Nodes are taken in order. A node joins the clusters of its operands when they have its shape and when
  * joining makes no cycle: no value may leave the cluster, pass through an outside node and come back. A path that
- * enters another cluster leaves it from any of its nodes, since a cluster runs as one. */
+ * enters another cluster leaves it from any of its nodes, since a cluster runs as one.
+ *
+ * All clusters and lone nodes (units) stand in a list in an order in which they could run, so that only what stands between two
+ * units is searched for a path between them. A unit that is joined to an earlier one takes its place; what it needs
+ * of the units between them moves in front of it. */
 #include "graph/plan/plan.h"
 
 #include <string.h>
 
 typedef struct fuser {
     const stk_graph *g;
-    int32_t *cluster; /* per node; -1 none */
-    int32_t *parent;  /* union-find over cluster ids */
-    int32_t *size;    /* nodes per cluster root */
-    int32_t *first;   /* lowest node index per cluster root */
-    int32_t *next;    /* per node: the next of its cluster, in a ring */
+    int32_t *parent;  /* per node: union-find; a root stands for its unit */
+    int32_t *size;    /* nodes per root; 0: the node is in no cluster */
+    int32_t *next;    /* per node: the next of its unit, in a ring */
     int32_t *visited; /* per node: stamp of the last search */
     int32_t *counted; /* per value: stamp of the last count */
     int32_t *stack;
-    int32_t stamp, count;
+    int32_t *earlier, *later; /* per root: its neighbours in the list of units, -1 at the ends */
+    int64_t *label;           /* per root: grows along the list */
+    int32_t *found;           /* roots that the last search passed */
+    int32_t nfound, tail, stamp;
 } fuser;
+
+enum { GAP_BITS = 32 };
+/* Units that a search may pass: those who are that far from each other gain nothing by running together. */
+enum { FARTHEST = 2048 };
 
 /* Per chain. A node is at most one output and takes at most one register, an operand from outside is an input or a constant
  * and takes one register: within these numbers no limit of a chain (kernels.h) can be passed. */
@@ -47,34 +56,105 @@ static bool must_store(stk_dtype d)
     return (kind == 'I' || kind == 'U') && stk_dtype_size(d) < 8;
 }
 
-/* Puts the producers of what a node reads on the stack, but for those inside the two clusters. */
-static int32_t push_inputs(fuser *f, int32_t k, int32_t a, int32_t b, int32_t depth)
+/* ---- the list of units --------------------------------------------------------------------------------- */
+
+static void take_out(fuser *f, int32_t root)
+{
+    int32_t before = f->earlier[root], after = f->later[root];
+    if (before >= 0) f->later[before] = after;
+    if (after >= 0)
+        f->earlier[after] = before;
+    else
+        f->tail = before;
+}
+
+static void put_before(fuser *f, int32_t root, int32_t place)
+{
+    int32_t before = f->earlier[place];
+    f->earlier[root] = before;
+    f->later[root] = place;
+    f->earlier[place] = root;
+    if (before >= 0) f->later[before] = root;
+}
+
+static void append(fuser *f, int32_t root)
+{
+    f->earlier[root] = f->tail;
+    f->later[root] = -1;
+    f->label[root] = (f->tail >= 0 ? f->label[f->tail] : 0) + ((int64_t)1 << GAP_BITS);
+    if (f->tail >= 0) f->later[f->tail] = root;
+    f->tail = root;
+}
+
+static void label_again(fuser *f)
+{
+    int32_t head = f->tail;
+    int64_t at = 0;
+    while (f->earlier[head] >= 0) head = f->earlier[head];
+    for (; head >= 0; head = f->later[head]) f->label[head] = at += (int64_t)1 << GAP_BITS;
+}
+
+/* The units that the last search passed move in front of `place`, in the order they have. Shell sort: the list is short, and
+ * labels are elsewhere. */
+static void move_found(fuser *f, int32_t place)
+{
+    int32_t n = f->nfound, *found = f->found;
+    if (!n) return;
+    for (int32_t gap = n / 2; gap > 0; gap /= 2)
+        for (int32_t i = gap; i < n; i++)
+            for (int32_t k = i; k >= gap && f->label[found[k - gap]] > f->label[found[k]];
+                 k -= gap) {
+                int32_t swap = found[k];
+                found[k] = found[k - gap];
+                found[k - gap] = swap;
+            }
+    for (int32_t i = 0; i < n; i++) {
+        take_out(f, found[i]);
+        put_before(f, found[i], place);
+    }
+    int32_t before = f->earlier[found[0]];
+    int64_t low = before >= 0 ? f->label[before] : 0, room = f->label[place] - low;
+    if (room <= n) {
+        label_again(f);
+        return;
+    }
+    for (int32_t i = 0; i < n; i++) f->label[found[i]] = low + room / (n + 1) * (i + 1);
+}
+
+/* ---- paths ----------------------------------------------------------------------------------------------- */
+
+/* Puts the producers of what a node reads on the stack, but for those inside the two units and those before both. */
+static int32_t push_inputs(fuser *f, int32_t k, int32_t from, int32_t to, int32_t depth)
 {
     const stk_node *n = &f->g->nodes[k];
     for (int32_t i = 0; i < n->nin; i++) {
-        int32_t from = f->g->values[n->in[i]].node;
-        int32_t source = f->cluster[from] >= 0 ? find(f, f->cluster[from]) : -1;
-        if (source == a || source == b || f->visited[from] == f->stamp) continue;
-        f->stack[depth++] = from;
+        int32_t node = f->g->values[n->in[i]].node, unit = find(f, node);
+        if (unit == from || unit == to || f->visited[node] == f->stamp ||
+            f->label[unit] < f->label[to])
+            continue;
+        f->stack[depth++] = node;
     }
     return depth;
 }
 
-/* Does a path lead from cluster `to` through the outside into cluster `from`? Searched backwards. */
+/* Does a path lead from unit `to` through others into unit `from`, which stands behind it? Searched backwards. */
 static bool is_around(fuser *f, int32_t from, int32_t to)
 {
-    int32_t depth = 0, first = f->first[from], k = first;
+    int32_t depth = 0, k = from;
     f->stamp++;
+    f->nfound = 0;
     do depth = push_inputs(f, k, from, to, depth);
-    while ((k = f->next[k]) != first);
+    while ((k = f->next[k]) != from);
     while (depth > 0) {
         k = f->stack[--depth];
         if (f->visited[k] == f->stamp) continue;
         f->visited[k] = f->stamp;
         const stk_node *n = &f->g->nodes[k];
-        for (int32_t i = 0; i < n->nin; i++) {
-            int32_t source = f->cluster[f->g->values[n->in[i]].node];
-            if (source >= 0 && find(f, source) == to) return true;
+        for (int32_t i = 0; i < n->nin; i++)
+            if (find(f, f->g->values[n->in[i]].node) == to) return true;
+        if (find(f, k) == k) {
+            if (f->nfound == FARTHEST) return true;
+            f->found[f->nfound++] = k;
         }
         depth = push_inputs(f, k, from, to, depth);
         if (f->visited[f->next[k]] != f->stamp) f->stack[depth++] = f->next[k];
@@ -85,15 +165,14 @@ static bool is_around(fuser *f, int32_t from, int32_t to)
 /* Different values that the two clusters together read from outside. */
 static int32_t count_operands(fuser *f, int32_t a, int32_t b)
 {
-    int32_t count = 0, ends[2] = {f->first[a], f->first[b]};
+    int32_t count = 0, ends[2] = {a, b};
     f->stamp++;
     for (int side = 0; side < 2; side++) {
         int32_t k = ends[side];
         do {
             const stk_node *n = &f->g->nodes[k];
             for (int32_t i = 0; i < n->nin; i++) {
-                int32_t from = f->g->values[n->in[i]].node;
-                int32_t source = f->cluster[from] >= 0 ? find(f, f->cluster[from]) : -1;
+                int32_t source = find(f, f->g->values[n->in[i]].node);
                 if (source == a || source == b || f->counted[n->in[i]] == f->stamp) continue;
                 f->counted[n->in[i]] = f->stamp;
                 count++;
@@ -103,78 +182,84 @@ static int32_t count_operands(fuser *f, int32_t a, int32_t b)
     return count;
 }
 
-/* May the clusters become one? Direct edges between them are what we want. */
-static bool can_join(fuser *f, int32_t mine, int32_t id)
+/* Makes the units one if that is possible. Direct edges between them are what we want. */
+static void try_join(fuser *f, int32_t a, int32_t b)
 {
-    return f->size[mine] + f->size[id] <= MOST_NODES &&
-           count_operands(f, mine, id) <= MOST_OPERANDS && !is_around(f, mine, id) &&
-           !is_around(f, id, mine);
-}
-
-static void join(fuser *f, int32_t a, int32_t b)
-{
-    int32_t *left = &f->next[f->first[a]], *right = &f->next[f->first[b]], swap = *left;
-    *left = *right; /* two rings become one */
-    *right = swap;
-    f->parent[b] = a;
-    f->size[a] += f->size[b];
-    if (f->first[b] < f->first[a]) f->first[a] = f->first[b];
+    int32_t first = f->label[a] < f->label[b] ? a : b, second = first == a ? b : a;
+    if (f->size[a] + f->size[b] > MOST_NODES || count_operands(f, a, b) > MOST_OPERANDS ||
+        is_around(f, second, first))
+        return;
+    take_out(f, second);
+    move_found(f, first);
+    int32_t swap = f->next[first]; /* two rings become one */
+    f->next[first] = f->next[second];
+    f->next[second] = swap;
+    f->parent[second] = first;
+    f->size[first] += f->size[second];
 }
 
 static void place_node(fuser *f, int32_t k, bool no_fuse)
 {
     const stk_graph *g = f->g;
     const stk_node *n = &g->nodes[k];
-    int32_t mine = f->count++;
-    f->cluster[k] = f->parent[mine] = mine;
-    f->size[mine] = 1;
-    f->first[mine] = k;
+    f->size[k] = 1;
     for (int32_t i = 0; i < n->nin && !no_fuse; i++) {
         int32_t from = g->values[n->in[i]].node;
-        if (f->cluster[from] < 0 || must_store(stk_type_of(g, n->in[i])->dtype)) continue;
+        if (!f->size[from] || must_store(stk_type_of(g, n->in[i])->dtype)) continue;
         if (!stk_shape_equal(&stk_type_of(g, n->in[i])->shape, &stk_type_of(g, n->out)->shape))
             continue;
-        int32_t id = find(f, f->cluster[from]);
-        mine = find(f, mine);
-        if (id != mine && can_join(f, mine, id)) join(f, id, mine);
+        int32_t theirs = find(f, from), mine = find(f, k);
+        if (theirs != mine) try_join(f, mine, theirs);
     }
+}
+
+/* Numbers the clusters 0, 1, 2, ... in the order of their first nodes. */
+static int32_t number_clusters(fuser *f, int32_t *clusters)
+{
+    int32_t count = 0, *number = f->visited;
+    memset(number, 0, (size_t)f->g->nnodes * sizeof *number);
+    for (int32_t k = 0; k < f->g->nnodes; k++) {
+        clusters[k] = -1;
+        if (!f->size[k]) continue;
+        int32_t root = find(f, k);
+        if (!number[root]) number[root] = ++count;
+        clusters[k] = number[root] - 1;
+    }
+    return count;
 }
 
 stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters, int32_t *count,
                              stk_error *err)
 {
-    size_t n = (size_t)g->nnodes + 1, edges = n;
+    size_t n = (size_t)g->nnodes + 1, values = (size_t)g->nvalues + 1, edges = 2 * n;
     for (int64_t k = 0; k < g->nnodes; k++) edges += (size_t)g->nodes[k].nin;
-    size_t values = (size_t)g->nvalues + 1, all = 6 * n + values + edges;
+    size_t all = 6 * n + values + edges + FARTHEST;
     int32_t *memory = stk_calloc(all, sizeof *memory);
-    if (!memory) return stk_fail_memory(err, "fuse", all * sizeof *memory);
+    int64_t *label = stk_calloc(n, sizeof *label);
+    if (!memory || !label) {
+        stk_free(memory);
+        stk_free(label);
+        return stk_fail_memory(err, "fuse", all * sizeof *memory);
+    }
     fuser f = {.g = g,
-               .cluster = clusters,
                .parent = memory,
                .size = memory + n,
-               .first = memory + 2 * n,
-               .next = memory + 3 * n,
-               .visited = memory + 4 * n,
+               .next = memory + 2 * n,
+               .visited = memory + 3 * n,
+               .earlier = memory + 4 * n,
+               .later = memory + 5 * n,
                .counted = memory + 6 * n,
-               .stack = memory + 6 * n + values};
+               .stack = memory + 6 * n + values,
+               .found = memory + 6 * n + values + edges,
+               .label = label,
+               .tail = -1};
     for (int32_t k = 0; k < g->nnodes; k++) {
-        clusters[k] = -1;
-        f.next[k] = k;
+        f.parent[k] = f.next[k] = k;
+        append(&f, k);
+        if (is_chainable(g, &g->nodes[k])) place_node(&f, k, no_fuse);
     }
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (is_chainable(g, &g->nodes[k])) place_node(&f, (int32_t)k, no_fuse);
-    /* Number the clusters that are left 0, 1, 2, ... */
-    int32_t *number = memory + 5 * n;
-    memset(number, 0, n * sizeof *number);
-    *count = 0;
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (clusters[k] >= 0) {
-            int32_t root = find(&f, clusters[k]);
-            if (!number[root]) number[root] = ++*count;
-            clusters[k] = root;
-        }
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (clusters[k] >= 0) clusters[k] = number[clusters[k]] - 1;
+    *count = number_clusters(&f, clusters);
     stk_free(memory);
+    stk_free(label);
     return STK_OK;
 }

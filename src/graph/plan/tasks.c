@@ -65,13 +65,11 @@ static stk_status lower_node(stk_plan *p, int64_t k, stk_task *t, bool *made, st
     return STK_OK;
 }
 
-static stk_status make_tasks(stk_plan *p, const int32_t *clusters, int32_t chains, stk_error *err)
+static stk_status make_tasks(stk_plan *p, const int32_t *clusters, int32_t count, stk_error *err)
 {
     const stk_graph *g = p->g;
-    int32_t *last = stk_calloc((size_t)chains + 1, sizeof *last);
-    if (!last) return stk_fail_memory(err, "tasks", (size_t)chains * sizeof *last);
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (clusters[k] >= 0) last[clusters[k]] = (int32_t)k;
+    stk_chains chains;
+    STK_TRY(stk_chains_new(g, clusters, count, &chains, err));
     stk_status status = STK_OK;
     for (int64_t k = 0; k < g->nnodes && status == STK_OK; k++) {
         stk_task t;
@@ -80,13 +78,13 @@ static stk_status make_tasks(stk_plan *p, const int32_t *clusters, int32_t chain
             bool elementwise =
                 stk_op_is_elementwise((stk_op)g->nodes[k].op); /* empty ones need no work */
             if (!elementwise) status = lower_node(p, k, &t, &made, err);
-        } else if (last[clusters[k]] == k) {
-            status = stk_plan_chain(p, clusters, clusters[k], &t, err);
+        } else if (chains.next[k] < 0) { /* the last one of its chain */
+            status = stk_plan_chain(p, &chains, clusters[k], &t, err);
             made = status == STK_OK;
         }
         if (made && !add_task(p, &t)) status = stk_fail_memory(err, "tasks", 0);
     }
-    stk_free(last);
+    stk_chains_release(&chains);
     return status;
 }
 

@@ -15,6 +15,7 @@ struct stk_store {
     stk_device *device;
     stk_variable *vars;
     int64_t count, capacity;
+    stk_name_index names; /* -> place in vars */
     slab *slabs;
     int64_t nslabs, cap_slabs;
     int64_t bytes;
@@ -53,6 +54,7 @@ void stk_store_release(stk_store *s)
         stk_tensor_release(s->vars[i].adopted);
     }
     for (int64_t i = 0; i < s->nslabs; i++) s->device->vt->memory.free(s->slabs[i].block);
+    stk_name_index_release(&s->names);
     stk_free(s->vars);
     stk_free(s->slabs);
     stk_device_release(s->device);
@@ -70,9 +72,8 @@ const char *stk_store_name(const stk_store *s, int32_t index)
 
 static stk_variable *find(const stk_store *s, const char *name)
 {
-    for (int64_t i = 0; i < s->count; i++)
-        if (!strcmp(s->vars[i].name, name)) return &s->vars[i];
-    return NULL;
+    int64_t i = stk_name_index_find(&s->names, name, 0);
+    return i >= 0 ? &s->vars[i] : NULL;
 }
 
 /* The first slabs are small and grow, so that a tiny model does not hold megabytes. */
@@ -107,7 +108,8 @@ stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
         char *copy = stk_strdup(name);
         stk_address memory;
         if (!copy || !STK_GROW(s->vars, s->count, s->capacity) ||
-            !take(s, stk_type_bytes(type), &memory)) {
+            !take(s, stk_type_bytes(type), &memory) ||
+            !stk_name_index_put(&s->names, copy, 0, s->count)) {
             stk_free(copy);
             return stk_fail_memory(err, name, (size_t)stk_type_bytes(type));
         }
@@ -189,7 +191,8 @@ stk_status stk_store_adopt(stk_store *s, const char *name, stk_tensor *t, stk_er
                         "variable '%s' is in the store already; adopt before programs are made",
                         name);
     char *copy = stk_strdup(name);
-    if (!copy || !STK_GROW(s->vars, s->count, s->capacity)) {
+    if (!copy || !STK_GROW(s->vars, s->count, s->capacity) ||
+        !stk_name_index_put(&s->names, copy, 0, s->count)) {
         stk_free(copy);
         return stk_fail_memory(err, name, 0);
     }
