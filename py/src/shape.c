@@ -377,6 +377,7 @@ static PyMethodDef methods[] = {
     {"assert_has_rank", with_rank, METH_O, NULL},
     {"with_rank_at_least", with_rank_at_least, METH_O, NULL},
     {"most_general_compatible_shape", most_general, METH_O, NULL},
+    {"most_specific_compatible_shape", most_general, METH_O, NULL},
     {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};
 

@@ -376,18 +376,49 @@ static PyObject *true_method(PyObject *self, PyObject *u)
     Py_RETURN_TRUE;
 }
 
-#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL | METH_KEYWORDS, NULL
+/* Methods for rows are written in Python: stoker/tf/_variable_rows.py. */
+static PyObject *in_python(PyObject *self, const char *name, PyObject *args, PyObject *kwargs)
+{
+    PyObject *module = PyImport_ImportModule("stoker.tf._variable_rows"), *result = NULL;
+    PyObject *f = module ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *one = f ? PyTuple_Pack(1, self) : NULL;
+    PyObject *all = one ? PySequence_Concat(one, args) : NULL;
+    if (all) result = PyObject_Call(f, all, kwargs);
+    Py_XDECREF(all);
+    Py_XDECREF(one);
+    Py_XDECREF(f);
+    Py_XDECREF(module);
+    return result;
+}
+#define ROWS(X)                                                                                    \
+    X(scatter_update)                                                                              \
+    X(scatter_add) X(scatter_sub) X(scatter_mul) X(scatter_div) X(scatter_max) X(scatter_min)      \
+        X(scatter_nd_update) X(scatter_nd_add) X(scatter_nd_sub) X(batch_scatter_update)           \
+            X(sparse_read) X(gather_nd)
+#define ROWS_METHOD(name)                                                                          \
+    static PyObject *name##_rows(PyObject *self, PyObject *args, PyObject *kwargs)                 \
+    {                                                                                              \
+        return in_python(self, #name, args, kwargs);                                               \
+    }
+ROWS(ROWS_METHOD)
+#define ROWS_ENTRY(name)                                                                           \
+    {#name, (PyCFunction)(void (*)(void))name##_rows, METH_VARARGS | METH_KEYWORDS, NULL},
+
+#define FAST(f) (PyCFunction)(void (*)(void)) f, METH_FASTCALL | METH_KEYWORDS
+/* What inspect.signature reads. */
+#define SIGNATURE(name, value)                                                                     \
+    name "($self, " value ", use_locking=False, name=None, read_value=True)\n--\n\n"
 static PyMethodDef methods[] = {
-    {"assign", FAST(assign_method)},
-    {"assign_add", FAST(assign_add_method)},
-    {"assign_sub", FAST(assign_sub_method)},
+    {"assign", FAST(assign_method), SIGNATURE("assign", "value")},
+    {"assign_add", FAST(assign_add_method), SIGNATURE("assign_add", "delta")},
+    {"assign_sub", FAST(assign_sub_method), SIGNATURE("assign_sub", "delta")},
     {"value", value_method, METH_NOARGS, NULL},
     {"read_value", value_method, METH_NOARGS, NULL},
     {"numpy", numpy_method, METH_NOARGS, NULL},
     {"__array__", (PyCFunction)(void (*)(void))array_method, METH_VARARGS | METH_KEYWORDS, NULL},
     {"get_shape", shape_method, METH_NOARGS, NULL},
     {"is_initialized", true_method, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL}};
+    ROWS(ROWS_ENTRY){NULL, NULL, 0, NULL}};
 static PyGetSetDef getters[] = {{"shape", get_shape, NULL, NULL, NULL},
                                 {"dtype", get_dtype, NULL, NULL, NULL},
                                 {"name", get_name, NULL, NULL, NULL},

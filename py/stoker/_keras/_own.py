@@ -13,3 +13,8 @@ def fallback(module, namespace):
         return value
 
     return __getattr__
+
+
+def replace(module, **functions):
+    """Functions of Keras' own file that its other functions should find in our version."""
+    vars(_hook.keras_own(module)).update(functions)

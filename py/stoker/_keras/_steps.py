@@ -4,6 +4,8 @@ import contextlib
 import numpy as np
 from keras.src import tree
 from keras.src.trainers.data_adapters import array_data_adapter
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from stoker import tf as _tf
@@ -33,6 +35,10 @@ def _tensors(data):
 def _tensor(x):
     if x is None or hasattr(x, "dense_shape") or hasattr(x, "row_splits") or isinstance(x, _tf.Tensor):
         return x
+    if data_adapter_utils.is_scipy_sparse(x):
+        return data_adapter_utils.scipy_sparse_to_tf_sparse(x)
+    if data_adapter_utils.is_jax_sparse(x):
+        return data_adapter_utils.jax_sparse_to_tf_sparse(x)
     return _tf.convert_to_tensor(x)
 
 
@@ -44,8 +50,8 @@ class Epochs(EpochIterator):
         dataset = getattr(adapter, "_dataset", None)
         if dataset is not None and hasattr(dataset, "element_spec"):
             return dataset
-        if isinstance(adapter, array_data_adapter.ArrayDataAdapter):
-            return adapter.get_numpy_iterator()
+        if isinstance(adapter, array_data_adapter.ArrayDataAdapter) and any(map(_is_special, _arrays(adapter))):
+            return _composite_batches(adapter)
         return adapter.get_numpy_iterator()
 
     def __next__(self):
@@ -58,6 +64,39 @@ class Epochs(EpochIterator):
                 yield
             except _tf.errors.OutOfRangeError:
                 raise StopIteration from None
+
+
+def _arrays(adapter):
+    return [x for x in tree.flatten(adapter._inputs) if x is not None]
+
+
+def _is_special(x):
+    """Sparse and ragged arrays stay what they are."""
+    utils = data_adapter_utils
+    return (utils.is_tensorflow_sparse(x) or utils.is_tensorflow_ragged(x) or utils.is_jax_sparse(x) or
+            utils.is_scipy_sparse(x))
+
+
+def _composite_batches(adapter):
+    """Rows of an array adapter that holds sparse or ragged arrays, sliced by Keras' own rules for TensorFlow."""
+    inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="tensorflow")
+    inputs = tree.lists_to_tuples(inputs)
+    count, size = adapter._num_samples, adapter._batch_size
+    order = np.random.permutation(count) if adapter._shuffle and adapter._shuffle != "batch" else np.arange(count)
+    for begin in range(0, count, size):
+        places = order[begin:begin + size]
+        if adapter._shuffle == "batch":
+            places = np.random.permutation(places)
+        rows = _tf.constant(places.astype(np.int64))
+
+        def one(x):
+            if isinstance(x, array_slicing.TensorflowSparseWrapper):
+                return array_slicing.slice_tensorflow_sparse_wrapper(x, rows)
+            if isinstance(x, (list, tuple, dict)):
+                return None
+            return _tf.gather(x, rows, axis=0) if _tf.is_tensor(x) else x
+
+        yield tree.traverse(one, inputs)
 
 
 def take(iterator, count):
@@ -82,20 +121,21 @@ def concat(parts):
         return _tf.sparse.concat(axis=0, sp_inputs=list(parts))
     if hasattr(first, "row_splits"):
         return _tf.concat(list(parts), axis=0)
-    if not first.shape.as_list():
-        return np.stack([p.numpy() for p in parts])
-    if all(p.shape.as_list()[1:] == first.shape.as_list()[1:] for p in parts):
-        return np.concatenate([p.numpy() for p in parts])
+    parts = [to_numpy(p) for p in parts]
+    if not parts[0].shape:
+        return np.stack(parts)
+    if all(p.shape[1:] == parts[0].shape[1:] for p in parts):
+        return np.concatenate(parts)
     return _ragged(parts)
 
 
 def _ragged(parts):
-    inner = list(zip(*(p.shape.as_list()[1:] for p in parts)))
+    inner = list(zip(*(p.shape[1:] for p in parts)))
     constant = 0
     while constant < len(inner) and len(set(inner[-1 - constant])) == 1:
         constant += 1
-    shape = parts[0].shape.as_list()[len(inner) + 1 - constant:] if constant else None
-    return _tf.ragged.constant([p.numpy() for p in parts], inner_shape=shape).merge_dims(0, 1)
+    shape = parts[0].shape[len(inner) + 1 - constant:] if constant else None
+    return _tf.ragged.constant(parts, inner_shape=shape).merge_dims(0, 1)
 
 
 def to_numpy(x):

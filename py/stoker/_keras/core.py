@@ -37,6 +37,23 @@ _SIZES = ((240, 336), (5040, 7560), (83, 89))
 __getattr__ = _own.fallback("core", globals())
 
 
+class _ResourceVariable(_stoker.Variable):
+    """The value of a Keras variable: tf.Variable with methods that tests may replace."""
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        return _assign(self, value)
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        return _assign_add(self, delta)
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        return _assign_sub(self, delta)
+
+
+_assign, _assign_add, _assign_sub = (_stoker.Variable.assign, _stoker.Variable.assign_add, _stoker.Variable.assign_sub)
+_ResourceVariable.__module__ = "tensorflow.python.ops.resource_variable_ops"
+
+
 class Variable(KerasVariable, _other.AbstractTensor, _other.Trackable):
     """A Keras variable over a tf.Variable; programs write into its memory."""
 
@@ -47,7 +64,7 @@ class Variable(KerasVariable, _other.AbstractTensor, _other.Trackable):
 
     def _initialize(self, value):
         if not isinstance(value, _TFVariable):
-            value = _tf.Variable(value, dtype=self._dtype, trainable=self.trainable, name=self.name)
+            value = _ResourceVariable(value, dtype=self._dtype, trainable=self.trainable, name=self.name)
         self._value = value
 
     def _initialize_with_initializer(self, initializer):
@@ -200,7 +217,8 @@ def _abstract(fn, args, kwargs, size):
     before = _stoker.swap_trace(trace)
     try:
         args, kwargs = tree.map_structure(lambda x: _placeholder(trace, x, size), (args, kwargs))
-        return fn(*args, **kwargs)
+        with StatelessScope():  # what this run assigns belongs to its trace
+            return fn(*args, **kwargs)
     except _NotTraceable as why:
         raise NotImplementedError(f"the shape of the result cannot be known before it is computed: {why}") from None
     finally:

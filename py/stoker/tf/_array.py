@@ -26,6 +26,8 @@ def rank(input, name=None):
 def shape(input, out_type=int32, name=None):
     if hasattr(input, "row_splits"):
         return input.bounding_shape(out_type=out_type)
+    if hasattr(input, "dense_shape"):
+        return o.cast(tensor(input.dense_shape), out_type or int32)
     return tensor(np.array(dims(tensor(input)), as_dtype(out_type or int32).as_numpy_dtype))
 
 

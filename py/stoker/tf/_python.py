@@ -45,7 +45,7 @@ def _context():
 
     one = Context()
     return {"context": lambda: one, "executing_eagerly": one.executing_eagerly, "Context": Context, "num_gpus": one.num_gpus,
-            "eager_mode": lambda: one}
+            "eager_mode": lambda: one, "_reset_context": lambda: None, "async_wait": lambda: None}
 
 
 def _framework_config():
@@ -53,7 +53,8 @@ def _framework_config():
 
     return {"is_op_determinism_enabled": config.is_op_determinism_enabled,
             "list_physical_devices": config.list_physical_devices,
-            "enable_op_determinism": config.experimental.enable_op_determinism}
+            "enable_op_determinism": config.experimental.enable_op_determinism,
+            "disable_op_determinism": config.disable_op_determinism}
 
 
 def _registry():

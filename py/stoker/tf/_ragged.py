@@ -424,3 +424,39 @@ def ragged_reduce(kind, ragged, axis, keepdims=False):
     reduce = {"sum": _math.unsorted_segment_sum, "mean": _math.unsorted_segment_mean, "max": _math.unsorted_segment_max,
               "min": _math.unsorted_segment_min, "prod": _math.unsorted_segment_prod}[kind]
     return reduce(ragged._values, tensor(ids), ragged.nrows_int())
+
+
+class RowPartition:
+    """Where the rows of a ragged tensor begin and end."""
+
+    def __init__(self, row_splits):
+        self._splits = np.asarray(row_splits, np.int64)
+
+    @classmethod
+    def from_value_rowids(cls, value_rowids, nrows=None, validate=True, dtype=None):
+        rows = np.ravel(static(value_rowids))
+        count = int(rows[-1]) + 1 if nrows is None and len(rows) else int(0 if nrows is None else static(nrows))
+        return cls(np.searchsorted(rows, np.arange(count + 1)))
+
+    @classmethod
+    def from_row_splits(cls, row_splits, validate=True, dtype=None):
+        return cls(static(row_splits))
+
+    @classmethod
+    def from_row_lengths(cls, row_lengths, validate=True, dtype=None):
+        return cls(np.concatenate([[0], np.cumsum(static(row_lengths))]))
+
+    def row_splits(self):
+        return tensor(self._splits)
+
+    def row_lengths(self):
+        return tensor(np.diff(self._splits))
+
+    def value_rowids(self):
+        return tensor(np.repeat(np.arange(len(self._splits) - 1), np.diff(self._splits)))
+
+    def nrows(self):
+        return tensor(len(self._splits) - 1, "int64")
+
+    def nvals(self):
+        return tensor(int(self._splits[-1]), "int64")

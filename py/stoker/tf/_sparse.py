@@ -83,6 +83,9 @@ class IndexedSlices:
         zeros = tensor(np.zeros(sizes, self.dtype.as_numpy_dtype))
         return o.tensor_scatter_nd_add(zeros, o.expand_dims(tensor(self._indices), -1), self._values)
 
+    def with_values(self, new_values):
+        return IndexedSlices(new_values, self._indices, self._dense_shape)
+
     def numpy(self):
         return self.__tf_tensor__().numpy()
 

@@ -80,6 +80,8 @@ tf.nn.experimental from _nn:
 tf.nn from _array:
     space_to_batch batch_to_space
 
+tf.raw_ops from _raw:
+    Bucketize ImageProjectiveTransformV3
 tf.bitwise from C:
     bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 tf.ragged from _ragged:
@@ -93,6 +95,8 @@ tf.autograph.experimental from _other:
     do_not_convert set_loop_options Feature=AutographFeature
 tf.experimental from _specs:
     Optional=OptionalSpec
+tf.experimental from _ragged:
+    RowPartition
 tf.experimental from _module:
     async_scope=device
 tf.experimental from _other:

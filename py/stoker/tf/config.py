@@ -138,6 +138,10 @@ class experimental:
         return True
 
 
+def disable_op_determinism():
+    _settings["determinism"] = False
+
+
 def is_op_determinism_enabled():
     return _settings["determinism"]
 
