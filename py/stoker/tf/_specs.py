@@ -73,6 +73,9 @@ class TensorSpec(TypeSpec):
 
     __hash__ = TypeSpec.__hash__
 
+    def __reduce__(self):
+        return type(self), (None if self.shape.rank is None else self.shape.as_list(), self.dtype.name, self.name)
+
     def _compatible(self, other):
         return self.dtype == other.dtype and self.shape.is_compatible_with(other.shape)
 
