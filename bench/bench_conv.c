@@ -133,7 +133,8 @@ static void report(stk_device *device, const char *what, stk_kernel kernel, cons
     stk_free_pages(l.scratch, (size_t)scratch + 1);
 }
 
-static const char *wanted_impl = "";
+static const char *wanted_impl = ""; // "pairs": bfloat16
+static stk_dtype dtype = STK_F32;
 
 static void each_impl(stk_device *device, const char *what, stk_kernel kernel, const void *params,
                       void **arg, int args, double flops, double bytes, int threads)
@@ -159,7 +160,7 @@ static void bench_shape(stk_device *device, const shape *s, int threads)
                   .stride = {1, s->stride, s->stride},
                   .dilation = {1, 1, 1},
                   .low = {0, s->pad, s->pad},
-                  .dtype = STK_F32};
+                  .dtype = dtype};
     int64_t x = s->n * s->size * s->size * s->ic, y = s->n * out * out * s->oc;
     int64_t w = s->kernel * s->kernel * (s->ic / s->groups) * s->oc;
     double flops = 2.0 * (double)y * (double)(s->kernel * s->kernel * (s->ic / s->groups));
@@ -223,6 +224,7 @@ int main(int argc, char **argv)
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     const char *wanted = argc > 2 ? argv[2] : "";
     if (argc > 3) wanted_impl = argv[3];
+    if (!strcmp(wanted_impl, "pairs")) dtype = STK_BF16;
     stk_error err;
     stk_device *device = NULL;
     if (threads < 1 || stk_device_open("cpu:0", threads, &device, &err) != STK_OK) {

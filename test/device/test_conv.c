@@ -2,6 +2,9 @@
  * to cut the images into parts. */
 #include "problem.h"
 
+#include "base/convert.h"
+#include "device/cpu/isa.h"
+
 static const stk_kernel kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
 static const char *const names[] = {"own", "columns", "onednn"};
 enum { KERNELS = 3, NAMES = sizeof names / sizeof names[0] };
@@ -123,6 +126,55 @@ TEST(kernels_agree_with_ref)
     for (int i = 0; i < KERNELS; i++)
         for (int j = 0; j < NAMES; j++)
             for (int k = 0; k < CASES; k++) compare(&cases[k], kernels[i], names[j]);
+}
+
+/* ---- bfloat16 by pairs: the reference in float on the same numbers, rounded ------------------------------ */
+
+static void *halves(const float *from, int64_t n)
+{
+    uint16_t *to = stk_malloc((size_t)n * sizeof *to + 1);
+    for (int64_t i = 0; i < n; i++) stk_store_f64(STK_BF16, to + i, from[i]);
+    return to;
+}
+
+static void compare_halves(const conv_case *k, stk_kernel kernel)
+{
+    stk_conv c = problem(k, STK_BF16), floats = problem(k, STK_F32);
+    int64_t n[3];
+    if (!takes_problem(kernel, "pairs", &c)) return;
+    sizes(&c, kernel, n);
+    float *a = make(n[0], 1), *b = make(n[1], 2), *got = stk_malloc((size_t)n[2] * sizeof *got);
+    void *left = halves(a, n[0]), *right = halves(b, n[1]);
+    for (int64_t i = 0; i < n[0]; i++) a[i] = (float)stk_load_f64(STK_BF16, (uint16_t *)left + i);
+    for (int64_t i = 0; i < n[1]; i++) b[i] = (float)stk_load_f64(STK_BF16, (uint16_t *)right + i);
+    float *expected = run_once(kernel, "ref", &floats, a, b, n[2], 1, false);
+    for (int32_t parts = 1; parts <= k->n; parts++) {
+        uint16_t *out = stk_malloc((size_t)n[2] * sizeof *out);
+        memset(out, 0xff, (size_t)n[2] * sizeof *out);
+        run_problem(kernel, "pairs", &c, (void *[]){left, right, out}, 3, parts, parts % 2 == 0);
+        for (int64_t i = 0; i < n[2]; i++) got[i] = (float)stk_load_f64(STK_BF16, out + i);
+        if (!CHECK_NEAR_F32(got, expected, n[2], 4e-3, 4e-3))
+            printf("    case '%s', %s, %d parts\n", k->name, stk_kernel_name(kernel), parts);
+        stk_free(out);
+    }
+    stk_free(a);
+    stk_free(b);
+    stk_free(got);
+    stk_free(left);
+    stk_free(right);
+    stk_free(expected);
+}
+
+TEST(bfloat16_agrees_with_ref)
+{
+    int taken = 0;
+    for (int i = 0; i < KERNELS; i++)
+        for (int k = 0; k < CASES; k++) {
+            stk_conv c = problem(&cases[k], STK_BF16);
+            taken += takes_problem(kernels[i], "pairs", &c);
+            compare_halves(&cases[k], kernels[i]);
+        }
+    CHECK(!stk_isa_has_pairs() || taken > 30);
 }
 
 /* Rounded inputs: the bits may depend on the parts (sums of weights), never on the order they run in; images are

@@ -68,6 +68,8 @@ typedef struct stk_opdef {
     void (*grad)(stk_grad *c); /* NULL with NO_GRAD: zero; NULL without: an error for the user */
     stk_status (*lower)(stk_lower *l); /* NULL: elementwise (chain), leaf or control */
     double (*cost)(const stk_graph *g, const stk_node *n); /* (optional) flops */
+    /* (optional, with WIDEN) this device computes the node in half types as they are */
+    bool (*half)(const stk_graph *g, const stk_node *n, stk_device *device);
     int16_t ew; /* stk_ew + 1 for elementwise ops, else 0 */
 } stk_opdef;
 

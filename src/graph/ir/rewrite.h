@@ -41,6 +41,7 @@ typedef struct stk_islands {
 } stk_islands;
 stk_status stk_pass_place(const stk_graph *g, stk_device *device, stk_islands *list,
                           stk_graph **out, stk_error *err);
-stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err); /* half types */
+/* Half types, where the device computes only in float32. */
+stk_status stk_pass_widen(const stk_graph *g, stk_device *device, stk_graph **out, stk_error *err);
 
 #endif

@@ -277,17 +277,29 @@ static stk_status lower_product(stk_lower *l, const stk_conv *c, int64_t rows, i
     return STK_OK;
 }
 
+static const stk_kernel conv_kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
+
 static stk_status lower_conv(stk_lower *l)
 {
-    static const stk_kernel kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
     stk_conv problem = {0};
     int64_t rows, inner;
     fill_problem(l->g, l->node, &problem);
     if (is_product(&problem, &rows, &inner)) return lower_product(l, &problem, rows, inner);
-    stk_conv *p = stk_lower_params(l, kernels[l->node->op - STK_OP_CONV], sizeof *p);
+    stk_conv *p = stk_lower_params(l, conv_kernels[l->node->op - STK_OP_CONV], sizeof *p);
     if (!p) return STK_ERR_MEMORY;
     *p = problem;
     return STK_OK;
+}
+
+static bool half_conv(const stk_graph *g, const stk_node *n, stk_device *device)
+{
+    char why[128];
+    stk_conv p = {0};
+    if (stk_type_of(g, n->in[0])->dtype != stk_type_of(g, n->in[1])->dtype) return false;
+    fill_problem(g, n, &p);
+    if (p.dtype != STK_BF16 && p.dtype != STK_F16) return false;
+    return device->vt->kernels.supports(device, conv_kernels[n->op - STK_OP_CONV], &p, why,
+                                        sizeof why);
 }
 
 static double cost_conv(const stk_graph *g, const stk_node *n)
@@ -305,17 +317,20 @@ const stk_opdef stk_opdef_conv = {.flags = STK_OPF_WIDEN,
                                   .infer = infer_conv,
                                   .grad = grad_conv,
                                   .lower = lower_conv,
-                                  .cost = cost_conv};
+                                  .cost = cost_conv,
+                                  .half = half_conv};
 const stk_opdef stk_opdef_conv_bwd_data = {.flags = STK_OPF_WIDEN,
                                            .infer = infer_conv_bwd_data,
                                            .grad = grad_conv_bwd_data,
                                            .lower = lower_conv,
-                                           .cost = cost_conv};
+                                           .cost = cost_conv,
+                                           .half = half_conv};
 const stk_opdef stk_opdef_conv_bwd_weight = {.flags = STK_OPF_WIDEN,
                                              .infer = infer_conv_bwd_weight,
                                              .grad = grad_conv_bwd_weight,
                                              .lower = lower_conv,
-                                             .cost = cost_conv};
+                                             .cost = cost_conv,
+                                             .half = half_conv};
 
 /* ---- builders ------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Half types in ops that compute only in float32: casts in front and behind. Chains and matrix products take
- * half types themselves and are left alone. */
+ * half types themselves and are left alone, and so is what the device has a kernel of its own for. */
 #include "graph/ir/rewrite.h"
 
 static bool is_half(stk_dtype d) { return d == STK_F16 || d == STK_BF16; }
@@ -9,9 +9,9 @@ static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *i
     enum { MOST = 16 };
     stk_val wide[MOST];
     bool half = false;
-    if (!(stk_opdef_of((stk_op)old->op)->flags & STK_OPF_WIDEN) || old->nin > MOST ||
-        old->nout > MOST)
-        return 0;
+    const stk_opdef *def = stk_opdef_of((stk_op)old->op);
+    if (!(def->flags & STK_OPF_WIDEN) || old->nin > MOST || old->nout > MOST) return 0;
+    if (def->half && def->half(rw->from, old, rw->context)) return 0;
     for (int32_t i = 0; i < old->nin; i++) {
         bool this_one = is_half(stk_g_dtype(rw->to, in[i]));
         wide[i] = this_one ? stk_g_cast(rw->to, in[i], STK_F32) : in[i];
@@ -32,7 +32,7 @@ static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *i
     return first;
 }
 
-stk_status stk_pass_widen(const stk_graph *g, stk_graph **out, stk_error *err)
+stk_status stk_pass_widen(const stk_graph *g, stk_device *device, stk_graph **out, stk_error *err)
 {
-    return stk_rewrite_graph(g, widen_node, NULL, out, err);
+    return stk_rewrite_graph(g, widen_node, device, out, err);
 }

@@ -31,21 +31,22 @@ typedef struct pass {
     stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
 } pass;
 
-static stk_status run_passes(const stk_graph *g, bool no_fuse, bool owners, stk_graph **out,
+static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fuse, stk_graph **out,
                              stk_error *err)
 {
-    static const pass passes[] = {{"widen", stk_pass_widen},
-                                  {"simplify", stk_pass_simplify},
+    static const pass passes[] = {{"simplify", stk_pass_simplify},
                                   {"simplify-again", stk_pass_simplify},
                                   {"summands", stk_pass_summands},
                                   {"contract", stk_pass_contract},
                                   {"sweep", stk_pass_simplify}};
-    size_t count = no_fuse ? 3 : sizeof passes / sizeof *passes;
+    size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL;
+    STK_TRY(stk_pass_widen(g, device, &now, err));
+    dump_after(now, "widen");
     for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;
-        if (passes[i].run == stk_pass_summands && !owners) continue;
-        stk_status status = passes[i].run(now ? now : g, &next, err);
+        if (passes[i].run == stk_pass_summands && device->caps.owners <= 0) continue;
+        stk_status status = passes[i].run(now, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
         stk_graph_release(now);
         now = next;
@@ -64,7 +65,7 @@ static stk_status prepare_graph(stk_program *p, const stk_graph *g, const stk_pr
 {
     const stk_device_caps *caps = &p->device->caps;
     if (flags & STK_COMPILE_AS_IT_IS) return stk_rewrite_graph(g, NULL, NULL, &p->g, err);
-    STK_TRY(run_passes(g, o->no_fuse, caps->owners > 0, &p->g, err));
+    STK_TRY(run_passes(g, p->device, o->no_fuse, &p->g, err));
     if (caps->complete) return STK_OK;
     stk_graph *placed = NULL;
     STK_TRY(stk_pass_place(p->g, p->device, &p->islands, &placed, err));

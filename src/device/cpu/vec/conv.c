@@ -281,4 +281,5 @@ const stk_vec_conv STK_VEC(stk_vec_conv) = {
     .weight = {weight_1, weight_2, weight_3, weight_4},
     .deep_data = deep_data,
     .deep_weight = deep_weight,
+    .gather = STK_VEC(stk_conv_gather),
 };

@@ -42,7 +42,12 @@ typedef struct stk_vec_conv {
     stk_conv_fn
         *deep_data; /* depthwise: y[pixel, c] = sum over runs of x[... + run.x + c] * w[run.w, c] */
     stk_conv_fn *deep_weight;
+    /* to[pixel - first][...] = all runs of the pixel, for `count` pixels of one image's block; ld: between rows */
+    void (*gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to, int64_t ld);
 } stk_vec_conv;
+
+void STK_VEC(stk_conv_gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to,
+                              int64_t ld);
 
 extern const stk_vec_conv STK_VEC(stk_vec_conv);
 

@@ -14,6 +14,7 @@ typedef struct stk_gemm_job {
     void *c;
     int64_t row_lo, row_hi, col_lo, col_hi;
     void *scratch; /* bytes as asked for below, aligned to 64, for this job alone */
+    bool wide;     /* pairs only: c holds floats, which are not rounded */
 } stk_gemm_job;
 
 /* By element type; NULL where there is none. Half types add up in float and round once. */

@@ -224,7 +224,10 @@ static void no_terms(const stk_gemm_job *job)
     const stk_gemm *g = job->whole;
     for (int64_t i = job->row_lo; i < job->row_hi && !g->accumulate; i++)
         for (int64_t j = job->col_lo; j < job->col_hi; j++)
-            ((uint16_t *)job->c)[i * g->ldc + j] = 0;
+            if (job->wide)
+                ((float *)job->c)[i * g->ldc + j] = 0;
+            else
+                ((uint16_t *)job->c)[i * g->ldc + j] = 0;
 }
 
 static void pairs(const stk_gemm_job *job)
@@ -247,13 +250,20 @@ static void pairs(const stk_gemm_job *job)
                 strip s = {.n = stk_min_i64(p.nc, job->col_hi - j),
                            .b = panels,
                            .b_panel = p.panel,
-                           .sums = sums,
-                           .sums_row = p.nc,
-                           .c = (uint16_t *)job->c + i * g->ldc + j,
-                           .c_row = g->ldc,
-                           .more = k > 0,
-                           .last = k + p.kc >= g->k,
-                           .add = g->accumulate};
+                           .more = k > 0};
+                const int64_t at = i * g->ldc + j;
+                if (job->wide) {
+                    s.sums = (float *)job->c + at;
+                    s.sums_row = g->ldc;
+                    s.more |= g->accumulate != 0;
+                } else {
+                    s.sums = sums;
+                    s.sums_row = p.nc;
+                    s.c = (uint16_t *)job->c + at;
+                    s.c_row = g->ldc;
+                    s.last = k + p.kc >= g->k;
+                    s.add = g->accumulate;
+                }
                 pack_b(g, b + (g->tb ? j * g->ldb + k : k * g->ldb + j), s.n, kc, p.panel, panels);
                 block_rows(g, a + (g->ta ? k * g->lda + i : i * g->lda + k), m, kc, &s, packed);
             }
