@@ -1,1 +1,18 @@
-"""Stoker: TensorFlow and Keras programs on a small, fast engine. `python -m stoker script.py` runs one."""
+"""Stoker: TensorFlow and Keras programs on a small, fast engine.
+
+    python -m stoker script.py                 run a program that says `import tensorflow`
+    import stoker; stoker.install()            the same from inside, as the first line of a script or notebook
+    %load_ext stoker                           the same in a notebook
+    import stoker.tf as tf                     by its own name
+"""
+
+
+def install():
+    """From here on `import tensorflow` and `import keras` give Stoker. Must come before either is imported."""
+    from stoker import _hook
+
+    _hook.install(claim_distribution=True)
+
+
+def load_ipython_extension(_shell):
+    install()
