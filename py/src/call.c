@@ -166,6 +166,8 @@ static PyObject *run_eager(const py_row *row, Py_ssize_t nin, PyObject *const *i
     } else {
         status = run_now(e, row, nin, t, attrs, &nout, out);
     }
+    if (status != STK_OK && py_takes_strings(row, nin, in))
+        return py_run_strings(row, nin, in, attrs);
     if (status != STK_OK) return show_failure(row, stk_eager_error(e), nin, in);
     if (row->result == '1' && row->op >= 0 && !((py_tensor *)in[0])->borrowed)
         return py_tensor_take(out[0]); /* the common case */
@@ -279,6 +281,7 @@ static int check_kinds(const py_row *row, Py_ssize_t nin, PyObject *const *in)
     for (Py_ssize_t i = 0; row->kinds && i < nin; i++) {
         stk_dtype d = py_tensor_dtype((py_tensor *)in[i]);
         if (strchr(row->kinds, py_dtype_kind(d))) continue;
+        if (d == STK_STRING && py_takes_strings(row, nin, in)) continue;
         bool floats = !strcmp(row->kinds, "F");
         py_raise_code(STK_ERR_DTYPE, row->tf,
                       "Value for attr 'T' of %s is not in the list of allowed values: %s",

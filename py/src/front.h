@@ -150,6 +150,11 @@ PyObject *py_call_row(const char *name, PyObject *const *args, size_t n); /* by 
 int py_init_call(PyObject *module);
 PyObject *py_einsum(PyObject *module, PyObject *args); /* (equation, tensors) */
 
+/* ---- strings.c: operations that move or compare strings ------------------------------------------------------------ */
+bool py_takes_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in);
+PyObject *py_run_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in,
+                         const stk_attrs *attrs);
+
 static inline int64_t py_int(py_build *b) { return *b->ints++; }
 static inline double py_real(py_build *b) { return *b->reals++; }
 /* A list of integers; *n is -1 for None. */

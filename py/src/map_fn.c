@@ -27,6 +27,7 @@ typedef struct plan {
     py_trace *trace;  /* NULL: nothing is computed */
     int32_t nfeeds, nresults, nout;
     int32_t *feeds; /* slots, in the order of the trace's inputs */
+    bool assigns;   /* to variables: one call at a time, and others keep what they have read */
     struct plan_output {
         int32_t result, slot; /* one of them, the other is -1; both -1: `fixed` */
         stk_tensor *fixed;
@@ -137,6 +138,20 @@ static stk_status new_runner(plan *p, runner **out, stk_error *err)
     return STK_OK;
 }
 
+/* Whoever looks at a variable keeps what he saw when the program writes into it. */
+static stk_status before_assigning(plan *p, stk_error *err)
+{
+    PyGILState_STATE state;
+    stk_status status = STK_OK;
+    if (!py_data_lock(&state, err)) return err->code;
+    for (Py_ssize_t i = 0; i < p->trace->nvariables && status == STK_OK; i++)
+        if (p->trace->variables[i].assigned &&
+            py_variable_before_write(p->trace->variables[i].variable))
+            status = py_data_keep_error('f', err);
+    PyGILState_Release(state);
+    return status;
+}
+
 /* ---- running a plan -------------------------------------------------------------------------------------------------- */
 
 static stk_status run_program(py_map_fn *m, plan *p, runner *r, const stk_map_info *info,
@@ -149,6 +164,7 @@ static stk_status run_program(py_map_fn *m, plan *p, runner *r, const stk_map_in
     bool used[FEW] = {false};
     stk_status status = in && made ? STK_OK : (err->code = STK_ERR_MEMORY);
     if (status == STK_OK && !r) status = new_runner(p, &r, err);
+    if (status == STK_OK && p->assigns) status = before_assigning(p, err);
     if (status == STK_OK) {
         for (int32_t i = 0; i < p->nfeeds; i++) in[i] = slot[p->feeds[i]];
         for (int32_t i = 0; i < p->nresults; i++) made[i] = NULL;
@@ -482,6 +498,12 @@ static int outputs_from(plan *p, py_trace *trace, PyObject *outputs)
             p->out[i].result = p->nresults++;
         }
     }
+    for (Py_ssize_t i = 0; i < trace->nvariables; i++) {
+        py_traced_variable *v = &trace->variables[i];
+        if (!v->assigned || v->current == v->leaf) continue;
+        stk_g_assign(trace->g, v->leaf, v->current);
+        p->assigns = true;
+    }
     return py_trace_check(trace, NULL);
 }
 
@@ -505,7 +527,7 @@ static PyObject *add_plan(PyObject *self, PyObject *args)
     }
     for (int32_t i = 0; i < p->nfeeds; i++)
         p->feeds[i] = (int32_t)PyLong_AsLong(PyList_GET_ITEM(feeds, i));
-    if (p->nresults) {
+    if (p->nresults || p->assigns) {
         p->trace = (py_trace *)Py_NewRef(trace);
         if (new_runner(p, &p->idle, &err) != STK_OK) { /* mistakes show here, not in a worker */
             free_plan(p);

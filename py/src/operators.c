@@ -224,7 +224,8 @@ PyObject *py_compare(PyObject *a, PyObject *b, int how)
     py_tensor *p = (py_tensor *)x, *q = (py_tensor *)y;
     if (equality && !broadcasts(p, q))
         result = py_to_tensor(how == Py_NE ? Py_True : Py_False, STK_BOOL, -1);
-    else if (equality && dtype == STK_STRING && p->t && q->t && q->t->dtype == STK_STRING)
+    else if (equality && dtype == STK_STRING && p->t && q->t && q->t->dtype == STK_STRING &&
+             (!p->t->rank || !q->t->rank))
         result = compare_strings(p->t, q->t, how);
     else
         result = run_pair(row(which[how]), x, y);

@@ -144,7 +144,7 @@ static PyObject *method_shape(PyObject *self, PyObject *u)
 static PyObject *set_shape(PyObject *self, PyObject *shape)
 {
     PyObject *mine = py_tensor_shape((py_tensor *)self);
-    PyObject *merged = mine ? PyObject_CallMethod(mine, "merge_with", "O", shape) : NULL;
+    PyObject *merged = mine ? PyObject_CallMethod(mine, "merge_with", "(O)", shape) : NULL;
     Py_XDECREF(mine);
     if (!merged) return NULL;
     Py_DECREF(merged);

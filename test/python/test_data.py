@@ -48,3 +48,39 @@ def test_iterator_protocol():
     with pytest.raises(tf.errors.OutOfRangeError):
         it.get_next()
     assert not bool(it.get_next_as_optional().has_value())
+
+
+def test_function_that_assigns_keeps_its_state():
+    v = tf.Variable(0, dtype=tf.int64)
+
+    def count(x):
+        v.assign_add(1)
+        return x * 10 + v
+
+    ds = D.range(4).map(count)
+    assert values(ds) == [1, 12, 23, 34]
+    assert int(v) == 4
+
+
+def test_strings_are_moved_and_compared():
+    s = tf.constant(["b", "a", "c"])
+    assert tf.gather(s, [2, 0]).numpy().tolist() == [b"c", b"b"]
+    assert tf.where([True, False, True], s, "x").numpy().tolist() == [b"b", b"x", b"c"]
+    assert tf.boolean_mask(s, [False, True, True]).numpy().tolist() == [b"a", b"c"]
+    assert tf.not_equal(s, "a").numpy().tolist() == [True, False, True]
+    assert (s == tf.constant([["a"], ["c"]])).numpy().tolist() == [[False, True, False], [False, False, True]]
+
+
+def test_set_shape_takes_a_tuple():
+    x = tf.zeros((2, 3))
+    x.set_shape((2, None))
+    with pytest.raises(ValueError):
+        x.set_shape((3, 3))
+
+
+def test_bill_names_functions_that_need_the_lock():
+    from stoker.tf.data import _function
+
+    D.range(3).map(lambda v: tf.numpy_function(lambda a: a, [v], tf.int64))
+    title, why, _ = _function.bill()[-1]
+    assert "test_data.py" in title and "numpy_function" in why

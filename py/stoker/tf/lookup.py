@@ -21,6 +21,8 @@ class KeyValueTensorInitializer:
         self.key_dtype, self.value_dtype = self._keys.dtype, self._values.dtype
 
     def pairs(self):
+        if not hasattr(self, "_keys"):  # a subclass that has none, as Keras' for tables that are filled later
+            return ()
         keys, values = _np.ravel(self._keys.numpy()).tolist(), _np.ravel(self._values.numpy()).tolist()
         if len(keys) != len(values):
             _errors.invalid(f"Number of keys ({len(keys)}) and values ({len(values)}) differ", "LookupTableImportV2")

@@ -106,7 +106,7 @@ class MapFunction:
         self.unpack = st.call if unpack is None else unpack
         self.fields = st.fields(spec)
         self.fn = _stoker.MapFn(self.title, len(self.fields), self._record_for)
-        self.registered = False
+        self.registered = self.assigns = False
         self.check, self.why, self.steps, self._sample, self.shapes = check, None, [], sample, []
         self._lock = threading.RLock()
         self._infer(list(variants))
@@ -128,8 +128,11 @@ class MapFunction:
             result = st.normal(_tuples(result))
             if self.check is not None:
                 result = self.check(result)
-        if made.trace.assigned:
-            not_traceable("it assigns to a variable")
+        if made.trace.assigned and not self.assigns:
+            self.assigns = True
+            if self.fn.plans:
+                not_traceable("it assigns to a variable for some shapes only")
+            self.fn.serial = True
         if any(hasattr(leaf, "_pipe") for leaf in st.leaves(result)):
             not_traceable("it gives a dataset")
         if len(made.steps) < len(self.steps):
@@ -311,7 +314,7 @@ class MapFunction:
             except Exception as one:
                 failure = one
                 continue
-            self.spec = st.map_leaves(lambda leaf: _loose(st.spec_of(leaf), asked or self._is_open()), result)
+            self.spec = self._spec_of_samples(values, result, asked)
             return
         if failure is None or (failure is error and isinstance(error, NotTraceable)):  # no element at all
             self.spec = self.input_spec
@@ -320,6 +323,21 @@ class MapFunction:
             raise error
         self._failure = failure
         self.spec = TensorSpec((), "string")
+
+    def _spec_of_samples(self, values, result, asked):
+        """What one element gave, and a second one with other sizes where sizes are open."""
+        spec = st.map_leaves(st.spec_of, result)
+        if not asked and not self._is_open():
+            return spec
+        if not asked:
+            try:
+                with _quiet():
+                    other = self._call([_resized(v, f) for v, f in zip(values, self.fields)])
+                second = iter(st.leaves(st.map_leaves(st.spec_of, other)))
+                return st.map_leaves(lambda a: _open(a, next(second)), spec)
+            except Exception:  # then nothing is promised
+                pass
+        return st.map_leaves(lambda a: _loose(a, True), spec)
 
     def _is_open(self):
         return any(shape is None or -1 in shape for _, shape, _ in self.fields)
@@ -359,6 +377,19 @@ def _open(a, b):
     if a.dtype != b.dtype or a.shape.rank != b.shape.rank:
         not_traceable("the kind of its result depends on the shape of an element")
     return TensorSpec([x if x == y else None for x, y in zip(a.shape.as_list(), b.shape.as_list())], a.dtype)
+
+
+def _resized(value, field):
+    """An element's part with other sizes where they are open."""
+    dtype, sizes, is_dataset = field
+    if is_dataset or sizes is None or -1 not in sizes:
+        return value
+    array = np.asarray(value.numpy())
+    for axis, size in enumerate(sizes):
+        if size < 0:
+            n = array.shape[axis]
+            array = array.take(range(n - 1), axis) if n > 1 else np.concatenate([array, array], axis)
+    return tensor(array, value.dtype)
 
 
 def _loose(spec, is_open):
