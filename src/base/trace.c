@@ -248,6 +248,11 @@ void stk_trace_sample(int64_t period)
     }
 }
 
+bool stk_trace_is_sample(void)
+{
+    return stk_trace_is_on() && __atomic_load_n(&sample_period, __ATOMIC_RELAXED) > 1;
+}
+
 void stk_trace_round(uint32_t steps)
 {
     int64_t period = __atomic_load_n(&sample_period, __ATOMIC_RELAXED);

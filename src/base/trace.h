@@ -72,6 +72,8 @@ static inline void stk_trace_step(uint32_t steps)
         stk_trace_round(steps);
 }
 void stk_trace_sample(int64_t period);
+/* A round is being recorded that has no recorded neighbours: what it starts must end in it to be seen. */
+bool stk_trace_is_sample(void);
 /* Ends the row of rounds on this thread: what comes now belongs to no step. */
 void stk_trace_step_break(void);
 

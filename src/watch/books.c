@@ -2,21 +2,31 @@
  *
  * The step thread's spans nest. Its time line is cut where a span begins or ends, and each piece is charged to the
  * innermost span that has a row in spans.def (kernels: to kernels or optimizer). A piece of a run in which other
- * threads still compute is waiting for them. What no span covers is the residual. */
+ * threads still compute is waiting for them. A piece of waiting for a device with a queue of its own is that device's
+ * kernels, or its transfers, as far as it works on such. What no span covers is the residual. */
 #include "watch/record.h"
 
 #include <stdlib.h>
 
+/* Stretches in which somebody works, joined where they overlap, by start. */
+typedef struct stretches {
+    stk_interval *v;
+    int64_t n;
+    int64_t at; /* where the sweep stands */
+} stretches;
+
 typedef struct sweep {
     const stk_recording *rec;
     const stk_known_launches *known;
-    stk_interval *others; /* kernels of other threads, joined where they overlap, by start */
-    int64_t nothers;
-    int64_t round, other; /* where the sweep stands in both lists */
+    stretches mates;     /* threads that share the step's kernels */
+    stretches remote;    /* kernels of devices with a queue of their own */
+    stretches transfers; /* what travels to and from these */
+    double updating;     /* share of the remote kernels' time that only writes variables */
+    int64_t round;       /* where the sweep stands */
     double ns[STK_BOOK_COUNT];
 } sweep;
 
-/* ---- what other threads do ------------------------------------------------------------------------------------ */
+/* ---- what others do ------------------------------------------------------------------------------------------- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -24,39 +34,63 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-static stk_status list_others(sweep *s, stk_error *err)
+typedef enum other { NOBODY, MATE, REMOTE, TRANSFER } other;
+
+static other kind_of(const sweep *s, const stk_interval *v)
+{
+    if (v->thread == s->rec->step_thread) return NOBODY;
+    stk_trace_role role = s->rec->threads[v->thread].role;
+    if (!v->kernel) {
+        bool travels = v->book == STK_BOOK_UPLOAD || v->book == STK_BOOK_DOWNLOAD;
+        return travels && role != STK_TRACE_HOST ? TRANSFER : NOBODY;
+    }
+    const stk_launch_facts *facts = stk_known_launch(s->known, v->arg >> 8);
+    return facts && facts->remote ? REMOTE : MATE;
+}
+
+static stk_status list_stretches(const sweep *s, other kind, stretches *out, stk_error *err)
 {
     const stk_recording *rec = s->rec;
-    int64_t n = 0;
+    int64_t n = 0, joined = 0;
+    for (int64_t i = 0; i < rec->n; i++) n += kind_of(s, &rec->all[i]) == kind;
+    stk_interval *v = out->v = stk_malloc((size_t)n * sizeof *v + 1);
+    if (!v) return stk_fail_memory(err, "books", (size_t)n * sizeof *v);
+    n = 0;
     for (int64_t i = 0; i < rec->n; i++)
-        n += rec->all[i].kernel && rec->all[i].thread != rec->step_thread;
-    s->others = stk_malloc((size_t)n * sizeof *s->others + 1);
-    if (!s->others) return stk_fail_memory(err, "books", (size_t)n * sizeof *s->others);
-    for (int64_t i = 0; i < rec->n; i++)
-        if (rec->all[i].kernel && rec->all[i].thread != rec->step_thread)
-            s->others[s->nothers++] = rec->all[i];
-    qsort(s->others, (size_t)n, sizeof *s->others, by_start);
-    int64_t joined = 0;
+        if (kind_of(s, &rec->all[i]) == kind) v[n++] = rec->all[i];
+    qsort(v, (size_t)n, sizeof *v, by_start);
     for (int64_t i = 0; i < n; i++) {
-        if (joined && s->others[i].start <= s->others[joined - 1].end) {
-            if (s->others[i].end > s->others[joined - 1].end)
-                s->others[joined - 1].end = s->others[i].end;
+        if (joined && v[i].start <= v[joined - 1].end) {
+            if (v[i].end > v[joined - 1].end) v[joined - 1].end = v[i].end;
         } else {
-            s->others[joined++] = s->others[i];
+            v[joined++] = v[i];
         }
     }
-    s->nothers = joined;
+    out->n = joined;
     return STK_OK;
 }
 
-/* Part of [from, to) in which another thread computes. Pieces come in order, so the list is walked once. */
-static int64_t overlap(sweep *s, int64_t from, int64_t to)
+static double share_of_updates(const sweep *s)
+{
+    double all = 0, updates = 0;
+    for (int64_t i = 0; i < s->rec->n; i++) {
+        const stk_interval *v = &s->rec->all[i];
+        if (kind_of(s, v) != REMOTE) continue;
+        const stk_launch_facts *facts = stk_known_launch(s->known, v->arg >> 8);
+        all += (double)(v->end - v->start);
+        if (facts->updates) updates += (double)(v->end - v->start);
+    }
+    return all > 0 ? updates / all : 0;
+}
+
+/* Part of [from, to) in which they work. Pieces come in order, so the list is walked once. */
+static int64_t overlap(stretches *s, int64_t from, int64_t to)
 {
     int64_t sum = 0;
-    while (s->other < s->nothers && s->others[s->other].end <= from) s->other++;
-    for (int64_t i = s->other; i < s->nothers && s->others[i].start < to; i++) {
-        int64_t a = s->others[i].start > from ? s->others[i].start : from;
-        int64_t b = s->others[i].end < to ? s->others[i].end : to;
+    while (s->at < s->n && s->v[s->at].end <= from) s->at++;
+    for (int64_t i = s->at; i < s->n && s->v[i].start < to; i++) {
+        int64_t a = s->v[i].start > from ? s->v[i].start : from;
+        int64_t b = s->v[i].end < to ? s->v[i].end : to;
         if (b > a) sum += b - a;
     }
     return sum;
@@ -71,6 +105,20 @@ static int book_of(const sweep *s, const stk_interval *v)
     return facts && facts->updates ? STK_BOOK_OPTIMIZER : STK_BOOK_KERNELS;
 }
 
+/* The host waits for a device. What travels while it computes is no loss. */
+static void charge_waiting(sweep *s, int64_t from, int64_t to, int book)
+{
+    double computes = (double)overlap(&s->remote, from, to);
+    double travels = (double)overlap(&s->transfers, from, to);
+    double rest = (double)(to - from) - computes;
+    if (travels > rest) travels = rest;
+    if (book == STK_BOOK_ISLANDS) travels = 0; /* is what an island costs */
+    s->ns[STK_BOOK_KERNELS] += computes * (1 - s->updating);
+    s->ns[STK_BOOK_OPTIMIZER] += computes * s->updating;
+    s->ns[STK_BOOK_UPLOAD] += travels;
+    s->ns[book] += rest - travels;
+}
+
 static void charge(sweep *s, int64_t from, int64_t to, int book, bool in_run)
 {
     const stk_recording *rec = s->rec;
@@ -80,7 +128,11 @@ static void charge(sweep *s, int64_t from, int64_t to, int book, bool in_run)
         int64_t a = rec->rounds[i].start > from ? rec->rounds[i].start : from;
         int64_t b = rec->rounds[i].end < to ? rec->rounds[i].end : to;
         if (b <= a) continue;
-        int64_t waits = in_run && book == STK_BOOK_DISPATCH ? overlap(s, a, b) : 0;
+        if (book == STK_BOOK_SYNC || book == STK_BOOK_DOWNLOAD || book == STK_BOOK_ISLANDS) {
+            charge_waiting(s, a, b, book);
+            continue;
+        }
+        int64_t waits = in_run && book == STK_BOOK_DISPATCH ? overlap(&s->mates, a, b) : 0;
         s->ns[STK_BOOK_THREADS] += (double)waits;
         s->ns[book] += (double)(b - a - waits);
     }
@@ -115,6 +167,7 @@ static void sweep_thread(sweep *s)
         if (depth == DEEPEST) continue;
         int book = book_of(s, v);
         bool nameless = book == STK_BOOK_COUNT;
+        if (top.book == STK_BOOK_ISLANDS && book != STK_BOOK_HOST) book = STK_BOOK_ISLANDS;
         int64_t end = v->end < top.end ? v->end : top.end; /* clocks may disagree by some ns */
         stack[depth++] = (level){end, nameless ? top.book : book,
                                  v->role == STK_ROLE_RUN || (top.in_run && nameless)};
@@ -128,15 +181,20 @@ stk_status stk_record_books(stk_recording *rec, stk_report *r, stk_error *err)
     sweep s = {.rec = rec, .known = &known};
     if (rec->step_thread < 0 || rec->nrounds <= rec->first_steady) return STK_OK;
     STK_TRY(stk_known_launches_get(&known, err));
-    stk_status status = list_others(&s, err);
+    stk_status status = list_stretches(&s, MATE, &s.mates, err);
+    if (status == STK_OK) status = list_stretches(&s, REMOTE, &s.remote, err);
+    if (status == STK_OK) status = list_stretches(&s, TRANSFER, &s.transfers, err);
     if (status == STK_OK) {
+        s.updating = share_of_updates(&s);
         sweep_thread(&s);
         for (int64_t i = rec->first_steady; i < rec->nrounds; i++)
             r->book_steps += rec->rounds[i].steps;
         for (int b = 0; b < STK_BOOK_COUNT; b++)
             r->book[b] = s.ns[b] * 1e-9 / (double)r->book_steps;
     }
-    stk_free(s.others);
+    stk_free(s.mates.v);
+    stk_free(s.remote.v);
+    stk_free(s.transfers.v);
     stk_known_launches_release(&known);
     return status;
 }

@@ -9,7 +9,7 @@
 /* Books of what the trainer counts as one stretch, running steps. The others it counts by itself. */
 static const stk_book INSIDE[] = {STK_BOOK_HOST,   STK_BOOK_DISPATCH, STK_BOOK_THREADS,
                                   STK_BOOK_UPLOAD, STK_BOOK_KERNELS,  STK_BOOK_OPTIMIZER,
-                                  STK_BOOK_SYNC};
+                                  STK_BOOK_SYNC,   STK_BOOK_ISLANDS};
 enum { INSIDES = sizeof INSIDE / sizeof *INSIDE, LEAST_STEPS = 4 };
 
 void stk_budget_of(const stk_train_times *times, const stk_report *r, stk_budget *out)

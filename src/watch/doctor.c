@@ -386,12 +386,15 @@ static stk_status compare_devices(doctor *d, stk_error *err)
     int32_t n = d->p.options.cards ? d->p.options.ncards
                                    : (int32_t)(sizeof USUAL_CARDS / sizeof *USUAL_CARDS);
     if (stk_report_work(r, &work, NULL) != STK_OK) return STK_OK;
+    char title[96];
+    snprintf(title, sizeof title, "%s, model alone", stk_report_device(r));
+    const char *here = stk_arena_strdup(&r->arena, title);
+    if (!here) return stk_fail_memory(err, "devices", 0);
     static const char *const notes[] = {"the CPU is faster", "uncertain", "faster"};
     r->devices = stk_arena_array(&r->arena, (size_t)n + 1, sizeof *r->devices);
     if (!r->devices) return stk_fail_memory(err, "devices", 0);
-    r->devices[r->ndevices++] =
-        (stk_device_row){"cpu:0, model alone", "measured", work.cpu_seconds, work.cpu_seconds,
-                         "books without input, callbacks"};
+    r->devices[r->ndevices++] = (stk_device_row){
+        here, "measured", work.cpu_seconds, work.cpu_seconds, "books without input, callbacks"};
     for (int32_t i = 0; i < n; i++) {
         stk_what_if x;
         STK_TRY(stk_what_if_card(cards[i], &work, &x, err));

@@ -12,17 +12,23 @@ static void take_program(void *context, const stk_program_facts *facts)
 {
     stk_known_launches *k = context;
     size_t bytes = (size_t)facts->nbuffers * sizeof *facts->buffers;
+    size_t island_bytes = (size_t)facts->nislands * sizeof *facts->islands;
     stk_buffer_facts *buffers = stk_malloc(bytes + 1);
-    if (!buffers || k->no_memory || !STK_GROW(k->program, k->programs, k->cap_programs)) {
+    stk_island *islands = stk_malloc(island_bytes + 1);
+    if (!buffers || !islands || k->no_memory ||
+        !STK_GROW(k->program, k->programs, k->cap_programs)) {
         k->no_memory = true;
         stk_free(buffers);
+        stk_free(islands);
         return;
     }
     if (bytes) memcpy(buffers, facts->buffers, bytes);
+    if (island_bytes) memcpy(islands, facts->islands, island_bytes);
     stk_program_facts *p = &k->program[k->programs++];
     *p = *facts;
     p->launches = NULL;
     p->buffers = buffers;
+    p->islands = islands;
     for (int64_t i = 0; i < facts->nlaunches && !k->no_memory; i++) {
         k->no_memory = !STK_GROW(k->launch, k->n, k->cap);
         if (!k->no_memory) k->launch[k->n++] = facts->launches[i];
@@ -31,8 +37,10 @@ static void take_program(void *context, const stk_program_facts *facts)
 
 void stk_known_launches_release(stk_known_launches *k)
 {
-    for (int64_t i = 0; i < k->programs; i++)
+    for (int64_t i = 0; i < k->programs; i++) {
         stk_free((stk_buffer_facts *)(uintptr_t)k->program[i].buffers);
+        stk_free((stk_island *)(uintptr_t)k->program[i].islands);
+    }
     stk_free(k->program);
     stk_free(k->launch);
     *k = (stk_known_launches){0};
@@ -92,7 +100,8 @@ static void count_call(const stk_interval *v, stk_report *r)
 }
 
 /* Sorts a copy of the steady kernels by launch and adds them up. */
-static stk_status add_up(const stk_recording *rec, stk_report *r, tallies *out, stk_error *err)
+static stk_status add_up(const stk_recording *rec, const stk_known_launches *known, stk_report *r,
+                         tallies *out, stk_error *err)
 {
     int64_t n = 0;
     stk_interval *v = stk_malloc((size_t)rec->n * sizeof *v + 1);
@@ -114,7 +123,9 @@ static stk_status add_up(const stk_recording *rec, stk_report *r, tallies *out, 
         t->thread_seconds += seconds;
         if (v[i].thread == rec->step_thread) t->step_seconds += seconds;
         t->threads |= (uint64_t)1 << (v[i].thread & 63);
-        if (v[i].thread == rec->step_thread) count_call(&v[i], r);
+        const stk_launch_facts *f = stk_known_launch(known, v[i].arg >> 8);
+        bool whole = f && f->remote && (v[i].arg & 255) == 0;
+        if (v[i].thread == rec->step_thread || whole) count_call(&v[i], r);
     }
     stk_free(v);
     return room ? STK_OK : stk_fail_memory(err, "ops", 0);
@@ -127,7 +138,8 @@ static stk_report_op *find_row(tallies *t, const stk_report_op *like)
     for (int64_t i = 0; i < t->nrows; i++) {
         stk_report_op *o = &t->rows[i];
         if (!strcmp(o->label, like->label) && !strcmp(o->kernel, like->kernel) &&
-            !strcmp(o->impl, like->impl) && o->updates == like->updates)
+            !strcmp(o->impl, like->impl) && !strcmp(o->device, like->device) &&
+            o->updates == like->updates)
             return o;
     }
     t->rows[t->nrows] = *like;
@@ -153,7 +165,7 @@ static void add_row(const stk_report *r, const stk_known_launches *known, const 
     stk_report_op like = {.label = t->label,
                           .kernel = f ? f->kernel : "-",
                           .impl = f ? f->impl : "-",
-                          .device = "cpu:0",
+                          .device = f ? f->device : "cpu:0",
                           .updates = f && f->updates};
     stk_report_op *o = find_row(all, &like);
     bool compute = false;
@@ -191,7 +203,8 @@ static stk_status make_rows(stk_report *r, const stk_known_launches *known, tall
     /* Labels may be interned in the trace, which can be forgotten. */
     for (int64_t i = 0; i < r->nops; i++) {
         r->ops[i].label = stk_arena_strdup(&r->arena, r->ops[i].label);
-        if (!r->ops[i].label) return stk_fail_memory(err, "ops", 0);
+        r->ops[i].device = stk_arena_strdup(&r->arena, r->ops[i].device);
+        if (!r->ops[i].label || !r->ops[i].device) return stk_fail_memory(err, "ops", 0);
     }
     return STK_OK;
 }
@@ -228,18 +241,52 @@ static void describe_program(const stk_known_launches *known, const stk_program_
     r->input_bytes = p->input_bytes;
 }
 
+/* What the device of the busiest program does not take. */
+static stk_status list_islands(const stk_program_facts *p, stk_report *r, stk_error *err)
+{
+    r->islands = stk_arena_array(&r->arena, (size_t)p->nislands, sizeof *r->islands);
+    if (!r->islands) return stk_fail_memory(err, "islands", 0);
+    for (int64_t i = 0; i < p->nislands; i++) {
+        const stk_island *from = &p->islands[i];
+        stk_island_row *row = &r->islands[r->nislands++];
+        *row = (stk_island_row){.op = stk_arena_strdup(&r->arena, from->op),
+                                .place = stk_arena_strdup(&r->arena, from->name),
+                                .shape = stk_arena_strdup(&r->arena, from->shape),
+                                .reason = stk_arena_strdup(&r->arena, from->reason),
+                                .bytes_down = from->bytes_down,
+                                .bytes_up = from->bytes_up};
+        if (!row->op || !row->place || !row->shape || !row->reason)
+            return stk_fail_memory(err, "islands", 0);
+    }
+    return STK_OK;
+}
+
+const char *stk_report_device(const stk_report *r)
+{
+    const char *best = "";
+    double most = 0;
+    for (int64_t i = 0; i < r->nops; i++) {
+        double seconds = 0;
+        for (int64_t k = 0; k < r->nops; k++)
+            if (!strcmp(r->ops[k].device, r->ops[i].device)) seconds += r->ops[k].seconds;
+        if (seconds > most) most = seconds, best = r->ops[i].device;
+    }
+    return best;
+}
+
 stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
 {
     stk_known_launches known = {0};
     tallies all = {0};
     STK_TRY(stk_known_launches_get(&known, err));
-    stk_status status = add_up(rec, r, &all, err);
+    stk_status status = add_up(rec, &known, r, &all, err);
     if (status == STK_OK && all.n) status = make_rows(r, &known, &all, err);
     if (status == STK_OK) status = stk_record_layer_costs(&known, all.t, all.n, r, err);
     const stk_program_facts *busiest = find_busiest(&known, &all);
     if (status == STK_OK && busiest) {
         describe_program(&known, busiest, r);
-        status = stk_record_memory(busiest, r, err);
+        status = list_islands(busiest, r, err);
+        if (status == STK_OK) status = stk_record_memory(busiest, r, err);
     }
     stk_free(all.t);
     stk_free(all.ideal);

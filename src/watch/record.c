@@ -174,12 +174,12 @@ static void release(stk_recording *rec)
 
 static stk_status describe_run(const stk_watch *w, stk_report *r, stk_error *err)
 {
-    stk_device *device = NULL;
-    stk_device_report about = {0};
-    if (stk_device_open("cpu:0", 0, &device, NULL) == STK_OK) stk_device_describe(device, &about);
-    stk_device_release(device);
+    stk_device_report host = {
+        0}; /* the processor is part of every machine, and first in the list */
+    int32_t n = 0;
+    STK_TRY(stk_device_list(1, &host, &n, err));
     r->title = stk_arena_strdup(&r->arena, w->title);
-    r->machine = stk_arena_strdup(&r->arena, about.detail);
+    r->machine = stk_arena_strdup(&r->arena, host.detail);
     if (!r->title || !r->machine) return stk_fail_memory(err, "a report", 0);
     r->created = (int64_t)time(NULL);
     r->batch = w->options.batch;

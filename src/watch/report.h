@@ -27,6 +27,11 @@ typedef struct stk_report_op { /* one launch of a program, or all calls of one l
     bool updates;
 } stk_report_op;
 
+typedef struct stk_island_row { /* an operation that the device does not take */
+    const char *op, *place, *shape, *reason;
+    int64_t bytes_down, bytes_up; /* of one step */
+} stk_island_row;
+
 typedef struct stk_layer_cost { /* what a layer costs, forward and backward */
     const char *place;          /* "encoder/dense_1", "optimizer", "" = not known */
     const char *largest;        /* its dearest op */
@@ -123,6 +128,8 @@ struct stk_report {
     int32_t limiting_stage; /* -1: none */
     stk_layer_cost *places; /* slowest first */
     int64_t nplaces;
+    stk_island_row *islands;
+    int64_t nislands;
     stk_tiny_ops tiny;
     stk_thread_row *threads;
     int64_t nthreads;
@@ -178,5 +185,8 @@ void stk_report_put_html(const stk_report *r, stk_text *t);
 void stk_report_put_chrome(const stk_report *r, stk_text *t);
 stk_status stk_report_put_json(const stk_report *r, char **text, size_t *size, stk_error *err);
 void stk_report_put_events(const stk_report *r, stk_text *t);
+
+/* ops.c: the device that most of the kernels' time was spent on; "" when no kernel ran. */
+const char *stk_report_device(const stk_report *r);
 
 #endif

@@ -270,11 +270,11 @@ static void put_threads(const stk_report *r, stk_text *t)
         stk_text_put(t, "</td><td>%.0f %% busy</td></tr>", row->busy * 100);
     }
     stk_text_put(t, "</table></div>\n");
-    if (r->device_busy > 0)
-        stk_text_put(t,
-                     "<p class=\"soft small\">cpu:0: kernels run %.0f %% of the time, then on "
-                     "%.2f threads.</p>\n",
+    if (r->device_busy > 0) {
+        put_escaped(t, "<p class=\"soft small\">", stk_report_device(r), ": ");
+        stk_text_put(t, "kernels run %.0f %% of the time, then on %.2f threads.</p>\n",
                      r->device_busy * 100, r->device_threads);
+    }
 }
 
 /* Layers with their share, and what is lost to ops that are too short. */

@@ -61,6 +61,13 @@ static const field PLACE[] = {FIELD(stk_layer_cost, place, TEXT),
                               FIELD(stk_layer_cost, backward_seconds, NUMBER),
                               FIELD(stk_layer_cost, tiny_seconds, NUMBER),
                               END_OF_FIELDS};
+static const field ISLAND[] = {FIELD(stk_island_row, op, TEXT),
+                               FIELD(stk_island_row, place, TEXT),
+                               FIELD(stk_island_row, shape, TEXT),
+                               FIELD(stk_island_row, reason, TEXT),
+                               FIELD(stk_island_row, bytes_down, INT64),
+                               FIELD(stk_island_row, bytes_up, INT64),
+                               END_OF_FIELDS};
 static const field TINY[] = {FIELD(stk_tiny_ops, calls, NUMBER),
                              FIELD(stk_tiny_ops, seconds, NUMBER),
                              FIELD(stk_tiny_ops, ideal_seconds, NUMBER), END_OF_FIELDS};
@@ -341,6 +348,7 @@ stk_status stk_report_put_json(const stk_report *r, char **out, size_t *size, st
     put_roof(&w, &r->roof);
     put_times(&w, r);
     PUT_ROWS(&w, "ops", OP, r->ops, r->nops);
+    PUT_ROWS(&w, "islands", ISLAND, r->islands, r->nislands);
     PUT_ROWS(&w, "places", PLACE, r->places, r->nplaces);
     put_object(&w, "tiny", TINY, &r->tiny);
     put_stages(&w, r);
@@ -539,6 +547,8 @@ static stk_status read_report(reader *in, const stk_json *root, const char *path
     read_fields(in, root, HEAD, r);
     read_times(in, root);
     r->ops = read_rows(in, stk_json_get(root, "ops"), OP, sizeof *r->ops, &r->nops);
+    r->islands =
+        read_rows(in, stk_json_get(root, "islands"), ISLAND, sizeof *r->islands, &r->nislands);
     r->places = read_rows(in, stk_json_get(root, "places"), PLACE, sizeof *r->places, &r->nplaces);
     read_fields(in, stk_json_get(root, "tiny"), TINY, &r->tiny);
     STK_TRY(read_stages(in, stk_json_get(root, "stages"), err));

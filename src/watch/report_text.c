@@ -189,6 +189,22 @@ static void put_histogram(const stk_report *r, stk_text *t)
     }
 }
 
+/* What ran on the CPU because the device does not take it. */
+static void put_islands(const stk_report *r, stk_text *t)
+{
+    char down[24], up[24];
+    if (!r->nislands) return;
+    put_rule(t, "islands: operations that the device lacks, run on the CPU in between");
+    for (int64_t i = 0; i < r->nislands && i < MOST_PLACES; i++) {
+        const stk_island_row *row = &r->islands[i];
+        stk_text_put(t, "  %-16.16s %-20.20s %-22.22s %9s down %9s up  %s\n", row->op, row->place,
+                     row->shape, stk_bytes_text((double)row->bytes_down, down),
+                     stk_bytes_text((double)row->bytes_up, up), row->reason);
+    }
+    if (r->nislands > MOST_PLACES)
+        stk_text_put(t, "  and %lld more\n", (long long)(r->nislands - MOST_PLACES));
+}
+
 /* Where the time goes by layer, and where ops are so short that starting them counts. */
 static void put_places(const stk_report *r, stk_text *t)
 {
@@ -260,8 +276,8 @@ static void put_threads(const stk_report *r, stk_text *t)
         stk_text_add(t, "\n", 1);
     }
     if (r->device_busy > 0)
-        stk_text_put(t, "  cpu:0: kernels run %.0f %% of the time, then on %.2f threads\n",
-                     r->device_busy * 100, r->device_threads);
+        stk_text_put(t, "  %s: kernels run %.0f %% of the time, then on %.2f threads\n",
+                     stk_report_device(r), r->device_busy * 100, r->device_threads);
 }
 
 static void put_bytes(stk_text *t, const char *indent, const char *name, int64_t bytes, double most)
@@ -324,6 +340,7 @@ void stk_report_put_text(const stk_report *r, stk_text *t)
     put_books(r, t);
     put_stages(r, t);
     put_ops(r, t);
+    put_islands(r, t);
     put_places(r, t);
     put_histogram(r, t);
     put_threads(r, t);

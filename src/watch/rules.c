@@ -75,6 +75,8 @@ static double reference_share(const court *c)
 }
 static double price_fallback(const court *c)
 {
+    double islands = share(c, STK_BOOK_ISLANDS);
+    if (islands >= LARGE_SHARE) return price(0, islands);
     double probed = above_one(c->f->gain[STK_KNOB_ELECTED]);
     return reference_share(c) > 0.05 ? price(probed, 0.5 * reference_share(c)) : 0;
 }
@@ -127,8 +129,23 @@ static void say_transfer(court *c)
     say_share(c, "bringing batches in", share(c, STK_BOOK_UPLOAD));
     say_gain(c, "with batches in the program's own type", c->f->gain[STK_KNOB_NATIVE_INPUT]);
 }
+static void say_islands(court *c)
+{
+    char down[24], up[24];
+    const stk_report *r = c->r;
+    say_share(c, "down to the CPU and up again", share(c, STK_BOOK_ISLANDS));
+    for (int64_t i = 0; i < r->nislands && i < 4; i++)
+        stk_text_put(&c->evidence, "%s%s%s %s: %s; %s down, %s up each step\n", r->islands[i].op,
+                     r->islands[i].place[0] ? " of " : "", r->islands[i].place, r->islands[i].shape,
+                     r->islands[i].reason, stk_bytes_text((double)r->islands[i].bytes_down, down),
+                     stk_bytes_text((double)r->islands[i].bytes_up, up));
+}
 static void say_fallback(court *c)
 {
+    if (share(c, STK_BOOK_ISLANDS) >= LARGE_SHARE) {
+        say_islands(c);
+        return;
+    }
     say_share(c, "reference kernels", reference_share(c));
     say_gain(c, "with elected kernels", c->f->gain[STK_KNOB_ELECTED]);
     stk_text_put(&c->evidence, "ops:");

@@ -2,6 +2,7 @@
 #include "check.h"
 #include "temporary.h"
 
+#include "graph/run/store.h"
 #include "stoker/watch.h"
 
 #include <time.h>
@@ -186,7 +187,10 @@ TEST(fit_marks_every_step)
     CHECK(stk_report_phase_seconds(r, STK_PHASE_BUILD) > 0);
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
     CHECK(stk_report_seconds(r, STK_BOOK_INPUT) > 0.5 * wall);
-    CHECK(stk_report_seconds(r, STK_BOOK_KERNELS) > 0);
+    /* A device with a queue of its own computes while the host waits for batches: then kernels cost no time of the step. */
+    stk_device_report device;
+    stk_device_describe(stk_store_device(stk_trainer_store(s.trainer)), &device);
+    CHECK(stk_report_seconds(r, STK_BOOK_KERNELS) > 0 || !device.shares_memory);
     stk_report_release(r);
     end(&s);
 }

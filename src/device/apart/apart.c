@@ -6,6 +6,7 @@
  *     STOKER_APART_LATENCY=N      microseconds before everything it does (0)
  *     STOKER_APART_WITHOUT=A,B    kernels and elementwise operations it does not take (see MISSING)
  *     STOKER_APART_BLOCK=N        bytes of its largest block (any)
+ *     STOKER_APART_ROAD=N         megabytes per second that go up or come down (as memory does)
  *
  * What a program computes on it has the same bits as on cpu:0. */
 #include "device/apart/queue.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 static const char MISSING[] = "sort,scan,resize,max_pool_pick,erf,floor_mod";
 
@@ -25,6 +27,7 @@ typedef struct apart {
     stk_device device;
     stk_device *cpu; /* whose kernels it runs */
     stk_apart_queue queue, transfers;
+    int64_t ns_per_kb; /* of what goes up and down; 0: as fast as memory */
     char missing[256]; /* ",sort,erf," */
 } apart;
 
@@ -87,15 +90,28 @@ typedef struct copy_job {
     void *to;
     const void *from;
     size_t bytes;
+    const char *name; /* in the trace; NULL: not there */
+    int64_t ns_per_kb;
     stk_event *after, *done;
     int64_t after_ticket, done_ticket;
 } copy_job;
+
+/* As long as it would take on a slow road. */
+static void travel(const copy_job *c)
+{
+    if (c->ns_per_kb <= 0) return;
+    int64_t ns = (int64_t)c->bytes * c->ns_per_kb / 1024;
+    nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+}
 
 static void do_copy(stk_apart_job *job)
 {
     copy_job *c = (copy_job *)job;
     if (c->after) stk_apart_await(c->after, c->after_ticket);
+    uint64_t start = c->name ? stk_trace_start() : 0;
     if (c->bytes) memmove(c->to, c->from, c->bytes);
+    travel(c);
+    stk_trace_span(start, c->name, 0);
     if (c->done) stk_apart_happen(c->done, c->done_ticket);
 }
 
@@ -122,14 +138,22 @@ static stk_status apart_wait(stk_device *d, stk_error *err)
 static stk_status apart_set_later(stk_device *d, stk_address to, const void *from, size_t bytes,
                                   stk_error *err)
 {
-    copy_job job = {.to = real_address(to), .from = from, .bytes = bytes};
+    copy_job job = {.to = real_address(to),
+                    .from = from,
+                    .bytes = bytes,
+                    .name = "device upload",
+                    .ns_per_kb = of(d)->ns_per_kb};
     return give_copy(&of(d)->queue, job, err);
 }
 
 static stk_status apart_get_later(stk_device *d, void *to, stk_address from, size_t bytes,
                                   stk_error *err)
 {
-    copy_job job = {.to = to, .from = real_address(from), .bytes = bytes};
+    copy_job job = {.to = to,
+                    .from = real_address(from),
+                    .bytes = bytes,
+                    .name = "device download",
+                    .ns_per_kb = of(d)->ns_per_kb};
     return give_copy(&of(d)->queue, job, err);
 }
 
@@ -149,15 +173,21 @@ static stk_status apart_get(stk_device *d, void *to, stk_address from, size_t by
 static stk_status apart_copy(stk_device *d, stk_address to, stk_address from, size_t bytes,
                              stk_error *err)
 {
-    copy_job job = {.to = real_address(to), .from = real_address(from), .bytes = bytes};
+    copy_job job = {
+        .to = real_address(to), .from = real_address(from), .bytes = bytes, .name = "device copy"};
     return give_copy(&of(d)->queue, job, err);
 }
 
 static stk_status apart_send(stk_device *d, stk_address to, const void *from, size_t bytes,
                              stk_event *after, stk_event *done, stk_error *err)
 {
-    copy_job job = {
-        .to = real_address(to), .from = from, .bytes = bytes, .after = after, .done = done};
+    copy_job job = {.to = real_address(to),
+                    .from = from,
+                    .bytes = bytes,
+                    .name = "device upload",
+                    .ns_per_kb = of(d)->ns_per_kb,
+                    .after = after,
+                    .done = done};
     return give_copy(&of(d)->transfers, job, err);
 }
 
@@ -355,6 +385,8 @@ static stk_status open_apart(int32_t index, int32_t threads, stk_device **out, s
     a->device = (stk_device){
         .vt = &apart_vt, .refs = 1, .caps = {.only_by_name = true, .owners = STK_CPU_OWNERS}};
     a->device.caps.largest_block = atoll(setting("STOKER_APART_BLOCK", "0"));
+    int64_t road = atoll(setting("STOKER_APART_ROAD", "0"));
+    a->ns_per_kb = road > 0 ? 1024 * 1000 / road : 0;
     snprintf(a->missing, sizeof a->missing, ",%s,", setting("STOKER_APART_WITHOUT", MISSING));
     stk_status status = stk_cpu_device_new(threads, &a->cpu, err);
     if (status == STK_OK) status = start_queues(a, late, err);

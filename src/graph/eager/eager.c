@@ -277,8 +277,7 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
     stk_prepared *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(&e->error, "eager", sizeof *p);
     stk_status status =
-        stk_program_compile(g, &options, stk_device_shares(e->device) ? STK_COMPILE_OUTSIDE : 0,
-                            &p->program, &e->error);
+        stk_program_compile(g, &options, STK_COMPILE_CALLER, &p->program, &e->error);
     p->hash = s->hash;
     p->living = 1;
     p->thread = pthread_self();

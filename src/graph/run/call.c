@@ -7,7 +7,7 @@
 stk_status stk_program_new_caller(const stk_graph *g, const stk_program_options *options,
                                   stk_program **out, stk_error *err)
 {
-    return stk_program_compile(g, options, true, out, err);
+    return stk_program_compile(g, options, STK_COMPILE_CALLER, out, err);
 }
 
 int32_t stk_program_inputs(const stk_program *p) { return p ? p->nfeeds : 0; }
@@ -45,13 +45,14 @@ static stk_status give_result(stk_program *p, int32_t o, stk_tensor **out, stk_e
     return STK_OK;
 }
 
-/* Results that are not computed: an input passed through, a constant, a variable, one value given twice. */
+/* Results that are not written right there: an input passed through, a constant, a variable, one value given twice; on a
+ * device with memory of its own all of them. */
 static stk_status copy_result(stk_program *p, int32_t o, stk_tensor *to, stk_error *err)
 {
     stk_address from = stk_program_address(p, &p->fetches[o].link);
     size_t bytes = (size_t)stk_type_bytes(&p->fetches[o].type);
     if (!bytes || stk_address_equal(from, stk_address_host(to->data))) return STK_OK;
-    return p->device->vt->queue.get(p->device, to->data, from, bytes, err);
+    return p->device->vt->queue.get_later(p->device, to->data, from, bytes, err);
 }
 
 void stk_call_forget(stk_program *p)
@@ -69,7 +70,7 @@ static stk_status call(stk_program *p, stk_tensor *const *in, stk_tensor **out, 
     for (int32_t o = 0; o < p->nfetches; o++) STK_TRY(give_result(p, o, &out[o], err));
     STK_TRY(stk_program_run(p, 1, err));
     for (int32_t o = 0; o < p->nfetches; o++) STK_TRY(copy_result(p, o, out[o], err));
-    return STK_OK;
+    return p->device->vt->queue.wait(p->device, err);
 }
 
 stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in, int32_t nout,

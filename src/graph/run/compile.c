@@ -144,8 +144,10 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     uint64_t trace = stk_trace_start();
     stk_program *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
-    p->plan.outside_results = flags & STK_COMPILE_OUTSIDE;
     stk_status status = choose_device(p, o, err);
+    if (status == STK_OK)
+        p->plan.outside_results = flags & STK_COMPILE_OUTSIDE ||
+                                  (flags & STK_COMPILE_CALLER && stk_device_shares(p->device));
     if (status == STK_OK) status = prepare_graph(p, g, o, flags, err);
     if (status == STK_OK) status = plan_program(p, o, err);
     stk_program_number(p);

@@ -3,6 +3,8 @@
 #include "graph/run/control.h"
 #include "graph/run/island.h"
 
+#include "base/trace.h"
+
 #include <string.h>
 
 /* ---- making ------------------------------------------------------------------------------------------- */
@@ -122,7 +124,9 @@ static stk_status run_body(stk_device *d, stk_program *b, int32_t nin, const stk
 static stk_status read_bool(stk_device *d, stk_address at, bool *out, stk_error *err)
 {
     uint8_t byte = 0;
+    uint64_t start = stk_device_shares(d) ? 0 : stk_trace_start();
     STK_TRY(d->vt->queue.get(d, &byte, at, 1, err));
+    stk_trace_span(start, "program wait", 0);
     *out = byte != 0;
     return STK_OK;
 }

@@ -56,7 +56,9 @@ static stk_status send(stk_program *p, int32_t i, const stk_tensor *dense, stk_e
     if (!u) return stk_fail_memory(err, f->name, bytes);
     if (u->taken) u->turn ^= 1;
     u->taken = false;
+    uint64_t start = stk_trace_start();
     STK_TRY(queue->join(p->device, u->sent[u->turn], err)); /* what was staged two feeds ago */
+    stk_trace_span(start, "program wait", p->serial);
     if (bytes) memcpy(u->staging[u->turn], dense->data, bytes);
     p->slots[i] = stk_address_of(u->block[u->turn], 0);
     return queue->send(p->device, p->slots[i], u->staging[u->turn], bytes, u->used[u->turn],

@@ -61,6 +61,7 @@ stk_status stk_crossing_new(stk_device *device, const stk_graph *body,
 void stk_crossing_release(stk_crossing *c)
 {
     if (!c) return;
+    if (c->memory) (void)!c->device->vt->queue.wait(c->device, NULL); /* what goes up from there */
     stk_program_release(c->body);
     if (c->memory) c->device->vt->memory.host_free(c->device, c->memory, (size_t)c->bytes + 1);
     stk_free(c->at);
@@ -82,16 +83,17 @@ stk_status stk_crossing_run(stk_crossing *c, const stk_address *arg, stk_error *
     const stk_queue_vt *queue = &c->device->vt->queue;
     stk_program *b = c->body;
     uint64_t start = stk_trace_start();
-    for (int32_t i = 0; i < b->nfeeds; i++)
-        STK_TRY(queue->get(c->device, c->memory + c->at[i], arg[i], (size_t)bytes_of(b, i), err));
-    stk_trace_span(start, "island down", b->serial);
+    for (int32_t i = 0; i < b->nfeeds; i++) /* all of them travel before anybody waits */
+        STK_TRY(
+            queue->get_later(c->device, c->memory + c->at[i], arg[i], (size_t)bytes_of(b, i), err));
+    STK_TRY(queue->wait(c->device, err));
     STK_TRY(stk_program_run(b, 1, err));
-    start = stk_trace_start();
     for (int32_t o = 0; o < b->nfetches; o++) {
         int32_t i = b->nfeeds + o;
         STK_TRY(copy_passed(c, o, err));
-        STK_TRY(queue->set(c->device, arg[i], c->memory + c->at[i], (size_t)bytes_of(b, i), err));
+        STK_TRY(
+            queue->set_later(c->device, arg[i], c->memory + c->at[i], (size_t)bytes_of(b, i), err));
     }
-    stk_trace_span(start, "island up", b->serial);
-    return STK_OK;
+    stk_trace_span(start, "island", b->serial);
+    return STK_OK; /* the next time down waits before the memory is written again */
 }

@@ -101,7 +101,11 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
     }
     if (sent) STK_TRY(stk_feeds_used(p, err));
     stk_trace_span(start, "program run", p->serial);
-    return STK_OK;
+    if (!sent || !stk_trace_is_sample()) return STK_OK;
+    start = stk_trace_start();
+    stk_status status = p->device->vt->queue.wait(p->device, err);
+    stk_trace_span(start, "program wait", p->serial);
+    return status;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */

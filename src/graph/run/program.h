@@ -73,6 +73,8 @@ enum {
     STK_COMPILE_OUTSIDE =
         1, /* results that are computed (not aliases) go to memory that the caller binds before each run */
     STK_COMPILE_AS_IT_IS = 2, /* all passes were run */
+    /* As OUTSIDE, for memory of the host: only where the device sees that. Elsewhere results are read after the run. */
+    STK_COMPILE_CALLER = 4,
 };
 stk_status stk_program_compile(const stk_graph *g, const stk_program_options *options, int flags,
                                stk_program **out, stk_error *err);
@@ -101,6 +103,8 @@ typedef struct stk_launch_facts {
     bool updates;      /* writes only into variables: the optimizer, moving averages */
     const char *place; /* the layer it was made for; "" when not known */
     bool backward;
+    const char *device;
+    bool remote; /* the device has a queue of its own: the caller does not wait for it */
 } stk_launch_facts;
 /* A piece of the arena, alive from group `first` to `last`. */
 typedef struct stk_buffer_facts {
@@ -121,6 +125,8 @@ typedef struct stk_program_facts {
     const stk_buffer_facts *buffers;
     int64_t nbuffers;
     double weight_bytes, optimizer_bytes, metric_bytes; /* of the variables it uses */
+    const stk_island *islands;
+    int64_t nislands;
 } stk_program_facts;
 stk_status stk_program_visit(void (*visit)(void *context, const stk_program_facts *facts),
                              void *context, stk_error *err);

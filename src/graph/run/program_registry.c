@@ -73,7 +73,9 @@ static void describe(const stk_program *p, stk_launch_facts *out)
             .parts = about.parts,
             .updates = t->kernel >= 0 && only_updates(p, t),
             .place = lasting(origin->place),
-            .backward = origin->part == STK_PART_BACKWARD};
+            .backward = origin->part == STK_PART_BACKWARD,
+            .device = lasting(p->device->name),
+            .remote = !stk_device_shares(p->device)};
     }
 }
 
@@ -157,6 +159,8 @@ static stk_status visit_one(const stk_program *p,
                                    .stats = p->stats,
                                    .launches = launches,
                                    .nlaunches = p->plan.ntasks,
+                                   .islands = p->islands.rows,
+                                   .nislands = p->islands.count,
                                    .buffers = buffers,
                                    .nbuffers = list_buffers(p, buffers)};
         describe(p, launches);
