@@ -152,6 +152,16 @@ static stk_status before_assigning(plan *p, stk_error *err)
     return status;
 }
 
+/* A host function of the program that raised left its exception on this thread. */
+static stk_status take_waiting(stk_status status, stk_error *err)
+{
+    PyGILState_STATE state;
+    if (!py_data_lock(&state, NULL)) return status;
+    if (py_raise_waiting()) status = py_data_keep_error('f', err);
+    PyGILState_Release(state);
+    return status;
+}
+
 /* ---- running a plan -------------------------------------------------------------------------------------------------- */
 
 static stk_status run_program(py_map_fn *m, plan *p, runner *r, const stk_map_info *info,
@@ -179,6 +189,7 @@ static stk_status run_program(py_map_fn *m, plan *p, runner *r, const stk_map_in
         stk_program_set_step(r->program,
                              (int64_t)(stk_seed_mix(info->seed, (uint64_t)info->index) >> 2));
         status = stk_program_call(r->program, p->nfeeds, in, p->nresults, made, err);
+        if (status != STK_OK) status = take_waiting(status, err);
     }
     for (int32_t i = 0; i < p->nout && status == STK_OK; i++) {
         int32_t k = p->out[i].result;
