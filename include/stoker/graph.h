@@ -115,6 +115,8 @@ STK_API stk_val stk_g_cast(stk_graph *g, stk_val x, stk_dtype dtype);
 /* ---- shape -------------------------------------------------------------------------------------------- */
 STK_API stk_val stk_g_reshape(stk_graph *g, stk_val x, int32_t rank,
                               const int64_t *shape); /* one -1 */
+/* x, without a gradient: what is in front of it is taken as given. */
+STK_API stk_val stk_g_stop_gradient(stk_graph *g, stk_val x);
 STK_API stk_val stk_g_transpose(stk_graph *g, stk_val x,
                                 const int32_t *perm); /* NULL: reverse axes */
 STK_API stk_val stk_g_broadcast(stk_graph *g, stk_val x, int32_t rank, const int64_t *shape);

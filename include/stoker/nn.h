@@ -57,6 +57,8 @@ STK_API stk_val stk_g_relu_general(stk_graph *g, stk_val x, const stk_relu_optio
 /* ---- softmax and cross entropy --------------------------------------------------------------------------- */
 STK_API stk_val stk_g_softmax(stk_graph *g, stk_val x, int32_t axis);
 STK_API stk_val stk_g_log_softmax(stk_graph *g, stk_val x, int32_t axis);
+/* max(x - threshold, 0) with Keras' threshold: (sum of the running sums that are in the support - 1) / their number. */
+STK_API stk_val stk_g_sparsemax(stk_graph *g, stk_val x, int32_t axis);
 /* Loss of each row of logits (last axis = classes) against weights of the classes, which need not sum to 1.
  * smoothing: this share of each label is spread evenly over all classes. */
 STK_API stk_val stk_g_softmax_cross_entropy(stk_graph *g, stk_val logits, stk_val labels,

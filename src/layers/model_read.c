@@ -187,6 +187,8 @@ static stk_status read_inbound(source *s, const char *where, const stk_json *nod
                         "layer '%.64s': an inbound node without args; write the model with Keras 3",
                         where);
     STK_TRY(take_tensors(s, where, args, NULL, to, &plain));
+    for (int64_t i = 0; operation && i < args->count; i++) /* None keeps its place */
+        plain = plain || args->items[i].kind == STK_JSON_NULL;
     if (plain && operation)
         call->args = args;
     else if (plain)

@@ -74,6 +74,20 @@ stk_val stk_g_reshape(stk_graph *g, stk_val x, int32_t rank, const int64_t *shap
 const stk_opdef stk_opdef_reshape = {
     .infer = infer_reshape, .grad = grad_reshape, .lower = lower_alias};
 
+/* ---- stop_gradient: an alias through which no gradient goes --------------------------------------------- */
+
+static stk_status infer_stop(stk_infer *c)
+{
+    *c->out = *c->in[0];
+    return STK_OK;
+}
+stk_val stk_g_stop_gradient(stk_graph *g, stk_val x)
+{
+    return stk_g_apply(g, STK_OP_STOP_GRADIENT, 1, &x, NULL);
+}
+const stk_opdef stk_opdef_stop_gradient = {
+    .flags = STK_OPF_NO_GRAD, .infer = infer_stop, .lower = lower_alias};
+
 stk_val stk_g_expand_dims(stk_graph *g, stk_val x, int32_t axis)
 {
     if (!stk_graph_ok(g) || !stk_val_ok(g, x)) return 0;

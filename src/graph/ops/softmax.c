@@ -272,3 +272,25 @@ stk_val stk_g_sigmoid_cross_entropy(stk_graph *g, stk_val logits, stk_val labels
     return stk_g_add(g, stk_g_sub(g, positive, stk_g_mul(g, logits, labels)),
                      stk_g_softplus(g, minus_abs));
 }
+
+/* ---- sparsemax: from sorted values and their running sums, as Keras computes it --------------------------------------- */
+
+stk_val stk_g_sparsemax(stk_graph *g, stk_val x, int32_t axis)
+{
+    if (!stk_graph_ok(g) || !stk_val_ok(g, x)) return 0;
+    axis = stk_g_axis(g, "sparsemax", x, axis);
+    if (axis < 0) return 0;
+    stk_shape s = stk_type_of(g, x)->shape, line = {.rank = s.rank};
+    stk_dtype dtype = stk_g_dtype(g, x);
+    for (int32_t i = 0; i < s.rank; i++) line.dim[i] = i == axis ? s.dim[i] : 1;
+    stk_val one = stk_g_scalar(g, dtype, 1), zero = stk_g_scalar(g, dtype, 0);
+    stk_val sorted = stk_g_sort(g, x, axis, true),
+            sums = stk_g_cumsum(g, sorted, axis, false, false);
+    stk_val rank = stk_g_add(g, stk_g_iota(g, dtype, line.rank, line.dim, axis), one);
+    stk_val excess = stk_g_sub(g, sorted, stk_g_div(g, stk_g_sub(g, sums, one), rank));
+    stk_val support = stk_g_gt(g, excess, zero);
+    stk_val count = stk_g_sum(g, stk_g_cast(g, support, dtype), 1, &axis, true);
+    stk_val total = stk_g_sum(g, stk_g_select(g, support, sums, zero), 1, &axis, true);
+    stk_val threshold = stk_g_div(g, stk_g_sub(g, total, one), count);
+    return stk_g_relu(g, stk_g_sub(g, x, threshold));
+}
