@@ -264,6 +264,10 @@ static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, con
         py_tensor *o = (py_tensor *)in[i];
         symbolic = !o->t || (trace && py_trace_forces(trace, o));
     }
+    if (py_has_strings(nin, in)) {
+        PyObject *made = py_run_on_strings(row, nin, in, attrs);
+        if (made || PyErr_Occurred()) return made;
+    }
     if (!symbolic) return check_values(row, in, attrs) ? NULL : run_eager(row, nin, in, attrs);
     if (!trace) {
         PyErr_Format(PyExc_TypeError,
