@@ -6,17 +6,20 @@ CMAKE_FLAGS ?=
 CTEST_FLAGS ?=
 ROWS        ?=
 RUN         :=
+PYTHON_TESTS ?= 1
 
 # A sanitizer run has a build folder of its own, so that it and the fast one leave each other alone.
 ifeq ($(SAN),1)
 BUILD       := $(BUILD)-san
 CMAKE_FLAGS += -DSTOKER_SANITIZE=address,undefined
+PYTHON_TESTS := 0
 endif
 # ThreadSanitizer: only tests labelled `threaded` (by name, see STK_THREADED in CMakeLists.txt).
 # It cannot live with some kernels' address randomisation, so that is off where it may be.
 ifeq ($(TSAN),1)
 BUILD       := $(BUILD)-tsan
 CMAKE_FLAGS += -DSTOKER_SANITIZE=thread
+PYTHON_TESTS := 0
 CTEST_FLAGS += -L threaded
 RUN         := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch $$(uname -m) -R)
 endif
@@ -57,7 +60,9 @@ demo: configure # needs one program, not the tests
 	@ninja -C $(BUILD) -j $(JOBS) stoker_cli
 	@tools/demo $(BUILD)
 
+# The Python package is tested, too, but not under sanitizers (PYTHON_SAN=1 tools/python) nor where it cannot be had.
 test: build
+	@$(if $(filter 1,$(PYTHON_TESTS)),tools/python $(BUILD) >/dev/null || echo 'make test: no Python package here, its tests are skipped')
 	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
 
 # Which Python: PYTHON=python3.12 make python. After an edit of a C file the same command takes seconds.

@@ -85,4 +85,8 @@ void cli_json_number(FILE *out, double value);   /* null when it is not finite *
 void cli_print_usage(FILE *out, const cli_command *command);
 void cli_print_help(FILE *out, const cli_command *command);
 
+/* python.c: is this the command line of a Python program? Then cli_python becomes its interpreter, or returns an exit code. */
+bool cli_is_python(int argc, char **argv);
+int cli_python(int argc, char **argv);
+
 #endif

@@ -85,6 +85,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
+    if (cli_is_python(argc, argv)) return cli_python(argc, argv);
     const cli_command *command = cli_find(name);
     if (!command) return cli_unknown_command(name);
     cli_args args;
