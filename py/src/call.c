@@ -160,6 +160,7 @@ static PyObject *run_eager(const py_row *row, Py_ssize_t nin, PyObject *const *i
         return py_raise_code(STK_ERR_RANGE, row->tf, "%zd inputs; %d are possible", nin, MOST);
     for (Py_ssize_t i = 0; i < nin; i++) t[i] = ((py_tensor *)in[i])->t;
     stk_status status;
+    py_booking booking = py_book_begin();
     if (is_long(row, nin, t)) {
         Py_BEGIN_ALLOW_THREADS status = run_now(e, row, nin, t, attrs, &nout, out);
         Py_END_ALLOW_THREADS
@@ -168,6 +169,7 @@ static PyObject *run_eager(const py_row *row, Py_ssize_t nin, PyObject *const *i
     }
     if (status != STK_OK && py_takes_strings(row, nin, in))
         return py_run_strings(row, nin, in, attrs);
+    py_book_end(booking, PY_BOOK_EAGER);
     if (status != STK_OK) return show_failure(row, stk_eager_error(e), nin, in);
     if (row->result == '1' && row->op >= 0 && !((py_tensor *)in[0])->borrowed)
         return py_tensor_take(out[0]); /* the common case */

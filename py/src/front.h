@@ -97,6 +97,7 @@ stk_tensor *py_variable_memory(py_variable *v);
 int py_variable_before_write(py_variable *v); /* others keep the values they have seen */
 PyObject *py_variable_name(py_variable *v);   /* borrowed */
 bool py_variable_trainable(py_variable *v);
+PyObject *py_variables_made(PyObject *module, PyObject *unused); /* (all, while recording) */
 int py_init_variable(PyObject *module);
 
 /* ---- trace.c again ----------------------------------------------------------------------------------------- */
@@ -115,6 +116,33 @@ bool py_tapes_active(void);
 void py_tape_saw_variable(py_variable *v, py_tensor *value);
 int py_tapes_keep(PyObject *o); /* as long as the tapes that record now */
 int py_init_tape(PyObject *module);
+
+/* ---- books.c: where a Python program's time goes, for profile and doctor -------------------------------------------------- */
+enum py_book {
+    PY_BOOK_TRACE,
+    PY_BOOK_COMPILE,
+    PY_BOOK_PROGRAM,
+    PY_BOOK_EPOCHS,
+    PY_BOOK_INPUT,
+    PY_BOOK_EAGER,
+    PY_BOOK_READ,
+    PY_BOOK_HOST,
+    PY_BOOKS
+};
+typedef struct py_booking {
+    int64_t begin, outer;
+} py_booking;
+extern bool py_books_on;
+py_booking py_book_begin_slow(void);
+void py_book_end_slow(py_booking b, enum py_book which);
+static inline py_booking py_book_begin(void)
+{
+    return py_books_on ? py_book_begin_slow() : (py_booking){0, 0};
+}
+static inline void py_book_end(py_booking b, enum py_book which)
+{
+    if (b.begin) py_book_end_slow(b, which);
+}
 
 /* ---- call.c ------------------------------------------------------------------------------------------------------ */
 enum { PY_MOST_ARGUMENTS = 24, PY_MOST_INTS = 192, PY_MOST_REALS = 16, PY_MOST_OUTPUTS = 16 };

@@ -125,7 +125,9 @@ static void run_host(void *context, int32_t nin, const stk_tensor *const *in, in
     if (!waiting_type) {
         PyObject *before = py_swap_trace(NULL, Py_None);
         PyObject *args = before ? arrays_of(nin, in) : NULL;
+        py_booking booking = py_book_begin();
         PyObject *made = args ? PyObject_CallObject(c->function, args) : NULL;
+        py_book_end(booking, PY_BOOK_HOST);
         if (!made || put_results(c, made, nout, out)) py_put_aside(c->name);
         Py_XDECREF(made);
         Py_XDECREF(args);

@@ -264,9 +264,11 @@ static PyObject *iterator_next(PyObject *self)
         return NULL;
     }
     it->busy = true;
+    py_booking booking = py_book_begin();
     Py_BEGIN_ALLOW_THREADS;
     status = stk_stream_next(it->stream, it->parts, &end, &err);
     Py_END_ALLOW_THREADS;
+    py_book_end(booking, PY_BOOK_INPUT);
     it->busy = false;
     if (status != STK_OK) return py_data_raise(&err, "IteratorGetNext");
     if (end) {

@@ -130,6 +130,10 @@ static PyObject *array_to_numpy(const stk_tensor *t)
 
 PyObject *py_to_numpy(py_tensor *o)
 {
-    if (o->t->dtype == STK_STRING) return strings_to_numpy(o->t);
-    return o->t->rank == 0 ? scalar_to_numpy(o->t) : array_to_numpy(o->t);
+    py_booking booking = py_book_begin();
+    PyObject *made = o->t->dtype == STK_STRING ? strings_to_numpy(o->t)
+                     : o->t->rank == 0         ? scalar_to_numpy(o->t)
+                                               : array_to_numpy(o->t);
+    py_book_end(booking, PY_BOOK_READ);
+    return made;
 }

@@ -155,8 +155,10 @@ static PyObject *epochs_peek(PyObject *self, PyObject *u)
     stk_status status;
     if (need_stream(e)) return NULL;
     e->running = true;
+    py_booking booking = py_book_begin();
     Py_BEGIN_ALLOW_THREADS status = stk_over_peek(&e->over, &end, &err);
     Py_END_ALLOW_THREADS e->running = false;
+    py_book_end(booking, PY_BOOK_INPUT);
     if (status != STK_OK) return py_raise_waiting() ? NULL : py_data_raise(&err, NULL);
     if (end) Py_RETURN_NONE;
     return tensors_of(e->over.part, e->over.nparts);

@@ -21,7 +21,7 @@ static PyTypeObject *program_type;
 
 /* ---- making ------------------------------------------------------------------------------------------- */
 
-static stk_status compile_trace(py_program *p, const stk_graph *g, stk_error *err)
+static stk_status compile_now(py_program *p, const stk_graph *g, stk_error *err)
 {
     stk_program_options options = stk_program_options_defaults();
     stk_status status = stk_store_new(NULL, &options.store, err);
@@ -33,6 +33,14 @@ static stk_status compile_trace(py_program *p, const stk_graph *g, stk_error *er
     }
     if (status == STK_OK) status = stk_program_new_caller(g, &options, &p->p, err);
     stk_store_release(options.store);
+    return status;
+}
+
+static stk_status compile_trace(py_program *p, const stk_graph *g, stk_error *err)
+{
+    py_booking booking = py_book_begin();
+    stk_status status = compile_now(p, g, err);
+    py_book_end(booking, PY_BOOK_COMPILE);
     return status;
 }
 
@@ -189,6 +197,7 @@ static stk_tensor *handle_of(PyObject *o)
 static stk_status run(py_program *p, stk_tensor **in, stk_tensor **out, stk_error *err)
 {
     stk_status status;
+    py_booking booking = py_book_begin();
     take_turn(p);
     if (p->is_long) {
         Py_BEGIN_ALLOW_THREADS status = stk_program_call(p->p, p->nin, in, p->nout, out, err);
@@ -197,6 +206,7 @@ static stk_status run(py_program *p, stk_tensor **in, stk_tensor **out, stk_erro
         status = stk_program_call(p->p, p->nin, in, p->nout, out, err);
     }
     PyThread_release_lock(p->busy);
+    py_book_end(booking, PY_BOOK_PROGRAM);
     p->runs++;
     return status;
 }
@@ -219,9 +229,11 @@ stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err)
     int64_t before = o->done;
     for (Py_ssize_t i = 0; i < p->nwritten; i++)
         if (py_variable_before_write(p->written[i])) return STK_ERR_STATE;
+    py_booking booking = py_book_begin();
     take_turn(p);
     Py_BEGIN_ALLOW_THREADS status = stk_program_over(p->p, o, err);
     Py_END_ALLOW_THREADS PyThread_release_lock(p->busy);
+    py_book_end(booking, PY_BOOK_EPOCHS);
     p->runs += o->done - before;
     return status;
 }

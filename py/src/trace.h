@@ -37,6 +37,9 @@ int py_program_sizes(PyObject *program, int32_t *nin, int32_t *nout);
 /* One run per element, without the lock; an exception may be set when it fails. */
 stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err);
 int py_init_over(PyObject *module);
+PyObject *py_books_switch(PyObject *module, PyObject *on);
+PyObject *py_books(PyObject *module, PyObject *unused);
+PyObject *py_booked(PyObject *module, PyObject *given);
 int py_init_function(PyObject *module);
 PyObject *py_functions_eager(PyObject *module, PyObject *yes);
 

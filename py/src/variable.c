@@ -181,6 +181,14 @@ static int set_memory(py_variable *v, PyObject *initial, int dtype)
     return status;
 }
 
+static long long made, made_recording;
+
+PyObject *py_variables_made(PyObject *module, PyObject *u)
+{
+    (void)module, (void)u;
+    return Py_BuildValue("LL", made, made_recording);
+}
+
 static int variable_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"initial_value",
@@ -213,6 +221,8 @@ static int variable_init(PyObject *self, PyObject *args, PyObject *kwargs)
             "except when you are not providing a `variable_def`. You provided neither.");
         return -1;
     }
+    made++;
+    if (py_trace_current()) made_recording++;
     v->trainable = trainable == Py_None || PyObject_IsTrue(trainable);
     Py_XSETREF(v->name, name == Py_None ? PyUnicode_FromString("Variable") : Py_NewRef(name));
     Py_XSETREF(v->constraint, Py_NewRef(constraint));
@@ -392,7 +402,8 @@ static PyObject *in_python(PyObject *self, const char *name, PyObject *args, PyO
 }
 #define ROWS(X)                                                                                    \
     X(scatter_update)                                                                              \
-    X(scatter_add) X(scatter_sub) X(scatter_mul) X(scatter_div) X(scatter_max) X(scatter_min)      \
+    X(scatter_add)                                                                                 \
+    X(scatter_sub) X(scatter_mul) X(scatter_div) X(scatter_max) X(scatter_min)                     \
         X(scatter_nd_update) X(scatter_nd_add) X(scatter_nd_sub) X(batch_scatter_update)           \
             X(sparse_read) X(gather_nd)
 #define ROWS_METHOD(name)                                                                          \

@@ -3,6 +3,8 @@
     python -m stoker program.py [arguments...]     run a program
     python -m stoker -m module [arguments...]      run a module, as python -m does
     python -m stoker -c 'text'                     run a line
+    python -m stoker profile program.py [arguments...]   run it, then tell where its time went  (--json FILE before it)
+    python -m stoker doctor program.py [arguments...]    the same, and what would make it faster
     python -m stoker check program.py...           list what a program uses that Stoker does not have; runs nothing
     python -m stoker check --list [name]           list the names that Stoker has
 """
@@ -95,8 +97,16 @@ def main(arguments=None):
 
         return _check.main(rest)
     _hook.install(claim_distribution=True)
+    if word in ("profile", "doctor"):
+        from stoker import _profile
+
+        return _profile.main(word, rest, lambda program: _run(program[0], program[1:]))
     if word == "run" and rest:
         word, rest = rest[0], rest[1:]
+    return _run(word, rest)
+
+
+def _run(word, rest):
     if word == "-m" and rest:
         run_module(rest[0], rest[1:])
     elif word == "-c" and rest:

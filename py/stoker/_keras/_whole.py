@@ -16,6 +16,7 @@ from stoker.tf import _function
 from stoker.tf import random as _random
 from stoker.tf.data import _structure
 
+ways = {}  # of the last model, for reports
 LOOK = 0.1  # seconds between two looks of Python
 
 
@@ -236,4 +237,4 @@ def note(trainer, mode, reason):
     way = "whole epochs in the engine" if reason is None else f"step by step: {reason}"
     if not hasattr(trainer, "stoker_way"):
         object.__setattr__(trainer, "stoker_way", {})
-    trainer.stoker_way[mode] = way
+    trainer.stoker_way[mode] = ways[mode] = way

@@ -20,7 +20,7 @@ from stoker.tf._specs import TensorSpec, TypeSpec
 
 _log = logging.getLogger("stoker")
 _state = types.SimpleNamespace(eager=False)
-_depth = threading.local()
+runs_eagerly = []  # functions that no program can hold, for reports
 
 
 def run_functions_eagerly(run_eagerly):
@@ -349,9 +349,10 @@ class Function(_stoker.FastFunction):
             if call.key in self._traces:
                 return self._traces[call.key]
             try:
-                made = self._record(call)
+                made = _stoker.booked("trace", self._record, (call,))
             except NotTraceable as why:
                 self._why_eager = str(why)
+                runs_eagerly.append(self)
                 _log.info("tf.function %s runs eagerly: %s", self._name, why)
                 return None
             if type(made) is not _Done:
@@ -364,8 +365,7 @@ class Function(_stoker.FastFunction):
         trace, tape = _stoker.Trace(), _stoker.Tape(True)
         before = _stoker.swap_trace(trace)
         tape.start()
-        _depth.creators = getattr(_depth, "creators", [])
-        _depth.creators.append(created := [])
+        made_before = _stoker.variables_made()
         try:
             symbols = [trace.input(t.dtype, t.shape.as_list()) for t in call.tensors]
             args, kwargs = call.rebuild(symbols)
@@ -382,12 +382,14 @@ class Function(_stoker.FastFunction):
             raise told.with_traceback(error.__traceback__) from None
         finally:
             tape.stop()
-            _depth.creators.pop()
             _stoker.swap_trace(before)
-        if created and self._created:
+        made_now, made_inside = (after - before for after, before in zip(_stoker.variables_made(), made_before))
+        if made_inside and self._created:
             raise ValueError("tf.function only supports singleton tf.Variables created on the first call. Make sure the "
                              "tf.Variable is only created once or created outside tf.function. See "
                              "https://www.tensorflow.org/guide/function#creating_tfvariables for more information.")
+        if made_now and not self._created:
+            self._count += 1  # TensorFlow traces again once the variables are there, and counts it
         self._created = True
         return made
 
@@ -466,12 +468,6 @@ def _example_of(x):
             return tensor(np.full(sizes, b"", object))
         return tensor(np.zeros(sizes, x.dtype.as_numpy_dtype))
     return x
-
-
-def note_variable(variable):
-    """Called when a tf.Variable is made: the traces that are under way learn of it."""
-    for created in getattr(_depth, "creators", []):
-        created.append(weakref.ref(variable))
 
 
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
