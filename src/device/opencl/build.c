@@ -1,0 +1,152 @@
+/* build.c - the launches of one task, put together call by call. While a plan is arranged nothing is made: only scratch memory is counted. The
+ * first thing that fails stays in `status`, everything after it does nothing. */
+#include "device/opencl/recipes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void stk_cl_give_up(stk_cl_build *b, stk_status status)
+{
+    if (b->status == STK_OK) b->status = status;
+}
+
+static bool idle(const stk_cl_build *b) { return !b->loading || b->status != STK_OK; }
+
+static void judge(stk_cl_build *b, const char *what, cl_int code)
+{
+    if (code != CL_SUCCESS && b->status == STK_OK)
+        b->status = stk_cl_fail(b->d, what, code, b->err);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------- */
+
+void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *kernel,
+                      const char *options)
+{
+    cl_program program = NULL;
+    cl_int code = CL_SUCCESS;
+    b->args = b->nslots = 0;
+    if (idle(b)) return;
+    if (!STK_GROW(b->steps, b->nsteps, b->cap_steps)) {
+        stk_cl_give_up(b, stk_fail_memory(b->err, "launches", sizeof *b->steps));
+        return;
+    }
+    stk_cl_give_up(b, stk_cl_program_get(b->d, source, options, &program, b->err));
+    if (b->status != STK_OK) return;
+    b->step = &b->steps[b->nsteps];
+    *b->step = (stk_cl_step){.kernel = b->d->cl->CreateKernel(program, kernel, &code)};
+    if (b->step->kernel) b->nsteps++;
+    judge(b, kernel, b->step->kernel ? CL_SUCCESS : code);
+}
+
+void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const char *options, ...)
+{
+    char all[256];
+    va_list list;
+    va_start(list, options);
+    vsnprintf(all, sizeof all, options, list);
+    va_end(list);
+    stk_cl_kernel_of(b, stk_cl_text(text), kernel, all);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+static void set_number(stk_cl_build *b, const void *value, size_t bytes)
+{
+    judge(b, "an argument",
+          b->d->cl->SetKernelArg(b->step->kernel, (cl_uint)b->args++, bytes, value));
+}
+
+static void set_place(stk_cl_build *b, cl_mem mem, int64_t offset, int64_t item)
+{
+    int64_t at = offset / item;
+    if (idle(b)) return;
+    set_number(b, &mem, sizeof mem);
+    set_number(b, &at, sizeof at);
+}
+
+void stk_cl_arg(stk_cl_build *b, int32_t arg, int64_t item)
+{
+    if (idle(b)) return;
+    const stk_link *link = &b->task->link[arg];
+    if (link->slot < 0) {
+        set_place(b, stk_cl_mem_of(link->at.block), link->at.offset, item);
+        return;
+    }
+    if (b->nslots == STK_CL_ARGS) {
+        stk_cl_give_up(b, stk_fail(b->err, STK_ERR_INTERNAL, "a launch with too many arguments"));
+        return;
+    }
+    b->slot[b->nslots++] = (stk_cl_place){.offset = link->at.offset,
+                                          .slot = link->slot,
+                                          .item = (int32_t)item,
+                                          .index = b->args};
+    b->args += 2;
+}
+
+int64_t stk_cl_room(stk_cl_build *b, int64_t bytes)
+{
+    int64_t at = b->scratch;
+    b->scratch += stk_round_up(bytes, STK_ALIGN);
+    return at;
+}
+
+void stk_cl_room_arg(stk_cl_build *b, int64_t room, int64_t item)
+{
+    if (idle(b)) return;
+    set_place(b, stk_cl_mem_of(b->plan->memory), b->task->scratch_at + room, item);
+}
+
+void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_t item)
+{
+    if (idle(b)) return;
+    stk_device *device = &b->d->device;
+    stk_block *block = stk_cl_memory.alloc(device, bytes);
+    if (!block || !STK_GROW(b->tables, b->ntables, b->cap_tables)) {
+        stk_cl_memory.free(block);
+        stk_cl_give_up(b, stk_fail_memory(b->err, "a table", bytes));
+        return;
+    }
+    b->tables[b->ntables++] = block;
+    stk_cl_give_up(b, stk_cl_queue.set(device, stk_address_of(block, 0), numbers, bytes, b->err));
+    set_place(b, stk_cl_mem_of(block), 0, item);
+}
+
+void stk_cl_numbers(stk_cl_build *b, const void *numbers, size_t bytes)
+{
+    if (!idle(b)) set_number(b, numbers, bytes);
+}
+
+/* ---- grids ----------------------------------------------------------------------------------------------- */
+
+/* The launch is complete: slots move into the plan's memory. */
+static void finish_step(stk_cl_build *b)
+{
+    stk_cl_step *s = b->step;
+    s->nslots = b->nslots;
+    s->slots = stk_arena_array(&b->plan->arena, (size_t)b->nslots + 1, sizeof *s->slots);
+    if (!s->slots) {
+        s->nslots = 0;
+        stk_cl_give_up(b, stk_fail_memory(b->err, "launches", sizeof *s->slots));
+        return;
+    }
+    memcpy(s->slots, b->slot, (size_t)b->nslots * sizeof *s->slots);
+}
+
+void stk_cl_groups(stk_cl_build *b, int64_t x, int64_t y, int64_t z, int64_t group)
+{
+    if (idle(b)) return;
+    stk_cl_step *s = b->step;
+    s->local[0] = (size_t)group;
+    s->local[1] = s->local[2] = 1;
+    s->global[0] = (size_t)(stk_max_i64(x, 1) * group);
+    s->global[1] = (size_t)stk_max_i64(y, 1);
+    s->global[2] = (size_t)stk_max_i64(z, 1);
+    finish_step(b);
+}
+
+void stk_cl_grid(stk_cl_build *b, int64_t items, int64_t group)
+{
+    stk_cl_groups(b, stk_ceil_div(items, group), 1, 1, group);
+}

@@ -1,0 +1,196 @@
+/* Memory, copies and events. Two queues in order: one computes, one sends batches up meanwhile. A queue that another one waits for is
+ * flushed first, or it might never begin. */
+#include "device/opencl/opencl.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/* Waited for: whatever comes next, in either queue, must find zeros, not bring them. */
+static cl_int fill_zero(stk_cl_device *d, cl_mem mem, size_t bytes)
+{
+    const uint32_t zero = 0;
+    cl_event filled = NULL;
+    cl_int code = d->cl->EnqueueFillBuffer(d->transfers, mem, &zero, sizeof zero, 0, bytes, 0, NULL,
+                                           &filled);
+    if (code != CL_SUCCESS) return code;
+    code = d->cl->WaitForEvents(1, &filled);
+    (void)d->cl->ReleaseEvent(filled);
+    return code;
+}
+
+static stk_block *block_alloc(stk_device *device, size_t bytes)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    cl_int code = CL_SUCCESS;
+    size_t rounded = (size_t)stk_round_up((int64_t)bytes + 1, STK_ALIGN);
+    stk_cl_block *b = stk_malloc(sizeof *b);
+    if (!b) return NULL;
+    *b = (stk_cl_block){.head = {device, NULL, bytes}};
+    if (rounded <= d->largest)
+        b->mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE, rounded, NULL, &code);
+    if (b->mem && code == CL_SUCCESS) code = fill_zero(d, b->mem, rounded);
+    if (b->mem && code == CL_SUCCESS) return &b->head;
+    if (b->mem) (void)d->cl->ReleaseMemObject(b->mem);
+    stk_free(b);
+    return NULL;
+}
+
+/* OpenCL keeps it until what is queued is done with it. */
+static void block_free(stk_block *block)
+{
+    if (!block) return;
+    (void)stk_cl_of(block->device)->cl->ReleaseMemObject(stk_cl_mem_of(block));
+    stk_free(block);
+}
+
+/* Ordinary pages: drivers pin what they are told to write from where that pays. */
+static void *host_alloc(stk_device *d, size_t bytes)
+{
+    (void)d;
+    return stk_alloc_pages(bytes);
+}
+
+static void host_free(stk_device *d, void *memory, size_t bytes)
+{
+    (void)d;
+    stk_free_pages(memory, bytes);
+}
+
+const stk_memory_vt stk_cl_memory = {
+    .alloc = block_alloc, .free = block_free, .host_alloc = host_alloc, .host_free = host_free};
+
+/* ---- copies ---------------------------------------------------------------------------------------------- */
+
+static stk_status done(stk_cl_device *d, const char *what, cl_int code, stk_error *err)
+{
+    return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, what, code, err);
+}
+
+static stk_status queue_set(stk_device *device, stk_address to, const void *from, size_t bytes,
+                            stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!bytes) return STK_OK;
+    return done(d, "a write",
+                d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 1, (size_t)to.offset,
+                                          bytes, from, 0, NULL, NULL),
+                err);
+}
+
+static stk_status queue_get(stk_device *device, void *to, stk_address from, size_t bytes,
+                            stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!bytes) return STK_OK;
+    return done(d, "a read",
+                d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 1,
+                                         (size_t)from.offset, bytes, to, 0, NULL, NULL),
+                err);
+}
+
+static stk_status queue_copy(stk_device *device, stk_address to, stk_address from, size_t bytes,
+                             stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!bytes || stk_address_equal(to, from)) return STK_OK;
+    return done(d, "a copy",
+                d->cl->EnqueueCopyBuffer(d->queue, stk_cl_mem_of(from.block),
+                                         stk_cl_mem_of(to.block), (size_t)from.offset,
+                                         (size_t)to.offset, bytes, 0, NULL, NULL),
+                err);
+}
+
+static stk_status queue_wait(stk_device *device, stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    return done(d, "waiting for the queue", d->cl->Finish(d->queue), err);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------- */
+
+struct stk_event {
+    cl_event event; /* the last time it was recorded; NULL: never */
+};
+
+static stk_event *event_new(stk_device *device)
+{
+    (void)device;
+    return stk_calloc(1, sizeof(stk_event));
+}
+
+static void event_free(stk_device *device, stk_event *e)
+{
+    if (e && e->event) (void)stk_cl_of(device)->cl->ReleaseEvent(e->event);
+    stk_free(e);
+}
+
+static void renew(stk_cl_device *d, stk_event *e, cl_event now)
+{
+    if (e->event) (void)d->cl->ReleaseEvent(e->event);
+    e->event = now;
+}
+
+static stk_status queue_record(stk_device *device, stk_event *e, stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    cl_event now = NULL;
+    STK_TRY(done(d, "a mark", d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, &now), err));
+    renew(d, e, now);
+    return done(d, "a flush", d->cl->Flush(d->queue), err);
+}
+
+static bool is_over(stk_cl_device *d, cl_event e)
+{
+    cl_int state = 1;
+    return d->cl->GetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) ==
+               CL_SUCCESS &&
+           state == CL_COMPLETE;
+}
+
+static stk_status queue_await(stk_device *device, stk_event *e, stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!e->event || is_over(d, e->event)) return STK_OK;
+    return done(d, "a barrier", d->cl->EnqueueBarrierWithWaitList(d->queue, 1, &e->event, NULL),
+                err);
+}
+
+static stk_status queue_join(stk_device *device, stk_event *e, stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!e->event) return STK_OK;
+    return done(d, "waiting for a transfer", d->cl->WaitForEvents(1, &e->event), err);
+}
+
+static stk_status queue_send(stk_device *device, stk_address to, const void *from, size_t bytes,
+                             stk_event *after, stk_event *sent, stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    cl_event now = NULL;
+    cl_uint waits = after && after->event ? 1 : 0;
+    const cl_event *list = waits ? &after->event : NULL;
+    cl_int code = bytes ? d->cl->EnqueueWriteBuffer(d->transfers, stk_cl_mem_of(to.block), 0,
+                                                    (size_t)to.offset, bytes, from, waits, list,
+                                                    &now)
+                        : d->cl->EnqueueMarkerWithWaitList(d->transfers, waits, list, &now);
+    STK_TRY(done(d, "a transfer", code, err));
+    if (sent)
+        renew(d, sent, now);
+    else
+        (void)d->cl->ReleaseEvent(now);
+    return done(d, "a flush", d->cl->Flush(d->transfers), err);
+}
+
+const stk_queue_vt stk_cl_queue = {.set = queue_set,
+                                   .get = queue_get,
+                                   .wait = queue_wait,
+                                   .copy = queue_copy,
+                                   .send = queue_send,
+                                   .event_new = event_new,
+                                   .event_free = event_free,
+                                   .record = queue_record,
+                                   .await = queue_await,
+                                   .join = queue_join};

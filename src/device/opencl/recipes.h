@@ -1,0 +1,95 @@
+/* recipes.h - how kernel ids become launches. A recipe is one function that says which kernels run, on what, in which grid. It is called twice: when
+ * a plan is arranged (then only the scratch memory it asks for counts) and when the plan is loaded. */
+#ifndef STK_DEVICE_OPENCL_RECIPES_H
+#define STK_DEVICE_OPENCL_RECIPES_H
+
+#include "device/opencl/opencl.h"
+#include "device/opencl/text/params.h"
+
+enum { STK_CL_ARGS = 64 };
+
+/* One buffer argument: two arguments of the kernel, the buffer and an offset in elements. */
+typedef struct stk_cl_place {
+    int64_t offset; /* bytes from where the slot points */
+    int32_t slot, item, index;
+    cl_mem mem; /* what stands there now; NULL: nothing yet */
+    int64_t bound;
+} stk_cl_place;
+
+/* One launch of a sequence. */
+typedef struct stk_cl_step {
+    cl_kernel kernel;
+    size_t global[3], local[3];
+    stk_cl_place *slots; /* arguments that each run fills in */
+    int32_t nslots;
+} stk_cl_step;
+
+typedef struct stk_cl_build {
+    stk_cl_device *d;
+    stk_plan *plan;
+    const stk_task *task;
+    const char *impl; /* the implementation that was chosen */
+    bool loading;     /* else arranging */
+    int64_t scratch;  /* bytes asked for so far */
+    stk_status status;
+    stk_error *err;
+    /* the launch at hand */
+    stk_cl_step *step;
+    int32_t args;
+    stk_cl_place slot[STK_CL_ARGS];
+    int32_t nslots;
+    /* what was made */
+    stk_cl_step *steps;
+    int64_t nsteps, cap_steps;
+    stk_block **tables; /* uploaded numbers that belong to the sequence */
+    int64_t ntables, cap_tables;
+    bool out_of_memory;
+} stk_cl_build;
+
+/* A kernel of a text, with options; its arguments follow in order, then the grid. */
+void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const char *options, ...)
+    __attribute__((format(printf, 4, 5)));
+void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *kernel,
+                      const char *options);
+void stk_cl_arg(stk_cl_build *b, int32_t arg, int64_t item);       /* argument of the task */
+void stk_cl_room_arg(stk_cl_build *b, int64_t room, int64_t item); /* scratch from stk_cl_room */
+void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_t item);
+void stk_cl_numbers(stk_cl_build *b, const void *numbers, size_t bytes); /* by value */
+void stk_cl_grid(stk_cl_build *b, int64_t items, int64_t group);         /* rounded up to groups */
+void stk_cl_groups(stk_cl_build *b, int64_t x, int64_t y, int64_t z, int64_t group);
+int64_t stk_cl_room(stk_cl_build *b, int64_t bytes); /* scratch memory of the task */
+void stk_cl_give_up(stk_cl_build *b, stk_status status);
+
+/* out[outer, inner] = sums over parts of scratch [outer, parts, inner]. */
+void stk_cl_add_parts(stk_cl_build *b, int64_t dtype, int64_t room, int32_t out, int64_t outer,
+                      int64_t parts, int64_t inner);
+
+/* ---- element types in text ------------------------------------------------------------------------------- */
+
+const char *stk_cl_type(int64_t dtype);  /* what it is stored as: "float", "ushort" */
+const char *stk_cl_lane(int64_t dtype);  /* what it is computed in: "float", "double", "sk_long" */
+const char *stk_cl_short(int64_t dtype); /* suffix of its load and store: "f32", "bf16" */
+const char *stk_cl_item(int64_t bytes);  /* an element that is only moved: "uchar" .. "ulong" */
+static inline int64_t stk_cl_size(int64_t dtype) { return stk_dtype_size((stk_dtype)dtype); }
+
+/* ---- the table (recipes.def) ----------------------------------------------------------------------------- */
+
+typedef struct stk_cl_recipe {
+    int32_t kernel;
+    const char *name;
+    /* (optional) NULL or the reason why not */
+    const char *(*refuses)(const stk_cl_device *d, const void *params);
+    void (*emit)(stk_cl_build *b, const void *params);
+} stk_cl_recipe;
+
+/* The first of the table that takes the problem, or the one that is asked for; NULL: none, and why. */
+const stk_cl_recipe *stk_cl_recipe_of(const stk_cl_device *d, stk_kernel kernel, const void *params,
+                                      const char *wish, char *why, size_t size);
+bool stk_cl_supports(stk_device *d, stk_kernel kernel, const void *params, char *why, size_t size);
+const char *stk_cl_impl_name(stk_device *d, stk_kernel kernel, int32_t i);
+
+/* Reasons shared by several. */
+const char *stk_cl_refuse_real(const stk_cl_device *d, int64_t dtype);  /* unless f32, or f64 it has */
+const char *stk_cl_refuse_lane(const stk_cl_device *d, int64_t dtype);  /* f64 without f64 */
+
+#endif

@@ -1,0 +1,106 @@
+/* Matrix products: `wide` for processors with wide vectors and caches, `tiled` for those with many small threads. */
+#include "device/opencl/recipes.h"
+
+#include <stdio.h>
+
+#include <string.h>
+
+static const char *refuse_any(const stk_cl_device *d, const void *params)
+{
+    const stk_gemm *g = params;
+    if (g->dtype != STK_F32 && g->dtype != STK_F16 && g->dtype != STK_BF16 && g->dtype != STK_F64)
+        return "products of real numbers only";
+    return stk_cl_refuse_lane(d, g->dtype);
+}
+
+static const char *refuse_wide(const stk_cl_device *d, const void *params)
+{
+    return d->is_cpu ? refuse_any(d, params) : "meant for devices of type CPU";
+}
+
+static sk_gemm numbers_of(const stk_gemm *g)
+{
+    return (sk_gemm){.m = (int)g->m,
+                     .n = (int)g->n,
+                     .k = (int)g->k,
+                     .a_row = g->ta ? 1 : (int)g->lda,
+                     .a_column = g->ta ? (int)g->lda : 1,
+                     .b_row = g->tb ? 1 : (int)g->ldb,
+                     .b_column = g->tb ? (int)g->ldb : 1,
+                     .ldc = (int)g->ldc,
+                     .batch_a = (int)g->batch_a,
+                     .batch_b = (int)g->batch_b,
+                     .batch_c = (int)g->batch_c,
+                     .accumulate = g->accumulate,
+                     .splits = 1,
+                     .part = (int)g->k};
+}
+
+static void emit_product(stk_cl_build *b, const stk_gemm *g, const char *options)
+{
+    stk_cl_kernel(b, "gemm.cl", "gemm", "-DSK_T=%s -DSK_R=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s %s",
+                  stk_cl_type(g->dtype), stk_cl_lane(g->dtype), stk_cl_short(g->dtype),
+                  stk_cl_short(g->dtype), options);
+}
+
+static void emit_wide(stk_cl_build *b, const void *params)
+{
+    const stk_gemm *g = params;
+    const int64_t width = g->dtype == STK_F64 ? 8 : 16, item = stk_cl_size(g->dtype);
+    bool plain = g->dtype == STK_F32 || g->dtype == STK_F64;
+    char options[128];
+    sk_gemm p = numbers_of(g);
+    /* Enough blocks of rows for every processor. */
+    int64_t panels = stk_ceil_div(g->n, 2 * width) * g->batch, rows = 128;
+    while (rows > 16 && panels * stk_ceil_div(g->m, rows) < 2 * b->d->units) rows /= 2;
+    if (g->m == 0 || g->n == 0 || g->batch == 0) return;
+    p.rows = (int)rows;
+    snprintf(options, sizeof options, "-DSK_WIDE=1 -DSK_W=%d -DSK_MR=8 -DSK_KC=128%s", (int)width,
+             plain ? " -DSK_PLAIN=1" : "");
+    emit_product(b, g, options);
+    for (int32_t i = 0; i < 3; i++) stk_cl_arg(b, i, item);
+    stk_cl_numbers(b, &p, sizeof p);
+    stk_cl_groups(b, stk_ceil_div(g->n, 2 * width), stk_ceil_div(g->m, rows), g->batch, 1);
+}
+
+/* A long k over few tiles is cut into parts, which are added afterwards. */
+static int64_t splits_of(const stk_gemm *g, int64_t tiles)
+{
+    enum { WANTED = 64, SHORTEST = 256 };
+    bool dense = g->ldc == g->n && (g->batch == 1 || g->batch_c == g->m * g->n);
+    if (g->accumulate || !dense || g->dtype == STK_F16 || g->dtype == STK_BF16) return 1;
+    int64_t splits = stk_min_i64(WANTED / stk_max_i64(tiles, 1), g->k / SHORTEST);
+    return stk_max_i64(splits, 1);
+}
+
+static void emit_tiled(stk_cl_build *b, const void *params)
+{
+    enum { TILE = 64, GROUP = 256 };
+    const stk_gemm *g = params;
+    const int64_t item = stk_cl_size(g->dtype);
+    int64_t x = stk_ceil_div(g->n, TILE), y = stk_ceil_div(g->m, TILE), room = 0;
+    int64_t splits = splits_of(g, x * y * g->batch), count = g->m * g->n * g->batch;
+    sk_gemm p = numbers_of(g);
+    if (count == 0) return;
+    if (splits > 1) {
+        p.splits = (int)splits;
+        p.part = (int)stk_ceil_div(g->k, splits);
+        p.batch_c = (int)(g->m * g->n);
+        room = stk_cl_room(b, splits * count * item);
+    }
+    emit_product(b, g, "-DSK_WIDE=0 -DSK_BM=64 -DSK_BN=64 -DSK_TM=4 -DSK_TN=4");
+    stk_cl_arg(b, 0, item);
+    stk_cl_arg(b, 1, item);
+    if (splits > 1)
+        stk_cl_room_arg(b, room, item);
+    else
+        stk_cl_arg(b, 2, item);
+    stk_cl_numbers(b, &p, sizeof p);
+    stk_cl_groups(b, x, y, g->batch * splits, GROUP);
+    if (splits > 1) stk_cl_add_parts(b, g->dtype, room, 2, g->batch, splits, g->m * g->n);
+}
+
+const stk_cl_recipe stk_cl_recipe_gemm_wide = {
+    .kernel = STK_K_GEMM, .name = "wide", .refuses = refuse_wide, .emit = emit_wide};
+const stk_cl_recipe stk_cl_recipe_gemm_tiled = {
+    .kernel = STK_K_GEMM, .name = "tiled", .refuses = refuse_any, .emit = emit_tiled};

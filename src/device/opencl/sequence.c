@@ -1,0 +1,197 @@
+/* sequence.c - a plan as OpenCL runs it: an array of kernels whose arguments are set. Slots are set before a run, and only where another
+ * block stands there than in the run before. The host waits for nothing. */
+#include "device/opencl/recipes.h"
+
+#include "base/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arranging ------------------------------------------------------------------------------------------- */
+
+/* What is noted about a task. */
+typedef struct chosen {
+    const stk_cl_recipe *recipe;
+} chosen;
+
+/* "gemm:tiled,conv:direct": the name for this kernel, or NULL. */
+static const char *wish_for(const char *list, stk_kernel kernel, char *name, size_t size)
+{
+    const char *id = stk_kernel_name(kernel);
+    size_t length = strlen(id);
+    while (list && *list) {
+        size_t item = strcspn(list, ",");
+        if (item > length && !strncmp(list, id, length) && list[length] == ':' &&
+            item - length - 1 < size) {
+            memcpy(name, list + length + 1, item - length - 1);
+            name[item - length - 1] = 0;
+            return name;
+        }
+        list += item + (list[item] == ',');
+    }
+    return NULL;
+}
+
+static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char *wishes,
+                         stk_error *err)
+{
+    char why[160] = "", name[64];
+    chosen *c = stk_arena_alloc(&p->arena, sizeof *c);
+    if (!c) return stk_fail_memory(err, "launches", sizeof *c);
+    t->own = c;
+    if (t->kernel < 0) return STK_OK;
+    stk_kernel kernel = (stk_kernel)t->kernel;
+    const char *wish = wish_for(wishes, kernel, name, sizeof name);
+    c->recipe = stk_cl_recipe_of(d, kernel, t->params, wish, why, sizeof why);
+    if (!c->recipe)
+        return stk_fail(err, STK_ERR_UNSUPPORTED, "%s: no '%s' on %s: %s", t->label,
+                        stk_kernel_name(kernel), d->device.name, why);
+    for (int32_t i = 0; i < t->nargs; i++)
+        if (p->home[t->arg[i]].bytes > INT32_MAX)
+            return stk_fail(err, STK_ERR_UNSUPPORTED,
+                            "%s: an array of %lld bytes; kernels of %s count to 2^31: use a smaller "
+                            "batch",
+                            t->label, (long long)p->home[t->arg[i]].bytes, d->device.name);
+    stk_cl_build b = {.d = d, .plan = p, .task = t, .impl = c->recipe->name, .err = err};
+    c->recipe->emit(&b, t->params);
+    t->scratch_bytes = b.scratch;
+    return b.status;
+}
+
+stk_status stk_cl_arrange(stk_device *d, stk_plan *p, const stk_arrange_options *o, stk_error *err)
+{
+    const char *wishes = o->kernels ? o->kernels : getenv("STOKER_KERNEL");
+    for (int64_t k = 0; k < p->ntasks; k++) {
+        STK_TRY(choose(stk_cl_of(d), p, &p->tasks[k], wishes, err));
+        p->tasks[k].group = (int32_t)k;
+    }
+    p->groups = (int32_t)p->ntasks;
+    return STK_OK;
+}
+
+void stk_cl_report(const stk_plan *p, int64_t task, stk_task_report *out)
+{
+    const chosen *c = p->tasks[task].own;
+    *out = (stk_task_report){
+        .impl = c && c->recipe ? c->recipe->name : "-", .units = 1, .parts = 1, .threads = 1};
+}
+
+/* ---- loading --------------------------------------------------------------------------------------------- */
+
+typedef struct sequence {
+    stk_sequence head;
+    stk_cl_step *steps;
+    int64_t nsteps;
+    int64_t *first; /* per task: its first step; one more behind the last */
+    stk_block **tables;
+    int64_t ntables;
+    stk_address uniforms;
+} sequence;
+
+static void release_made(stk_cl_device *d, stk_cl_step *steps, int64_t nsteps, stk_block **tables,
+                         int64_t ntables)
+{
+    for (int64_t i = 0; i < nsteps; i++)
+        if (steps[i].kernel) (void)d->cl->ReleaseKernel(steps[i].kernel);
+    for (int64_t i = 0; i < ntables; i++) stk_cl_memory.free(tables[i]);
+    stk_free(steps);
+    stk_free(tables);
+}
+
+stk_status stk_cl_load(stk_device *device, stk_plan *p, stk_sequence **out, stk_error *err)
+{
+    stk_cl_build b = {.d = stk_cl_of(device), .plan = p, .loading = true, .err = err};
+    sequence *s = stk_arena_alloc(&p->arena, sizeof *s);
+    int64_t *first = stk_arena_array(&p->arena, (size_t)p->ntasks + 1, sizeof *first);
+    if (!s || !first) return stk_fail_memory(err, "launches", sizeof *s);
+    for (int64_t k = 0; k < p->ntasks && b.status == STK_OK; k++) {
+        const chosen *c = p->tasks[k].own;
+        first[k] = b.nsteps;
+        b.task = &p->tasks[k];
+        b.scratch = 0;
+        if (!c->recipe) continue;
+        b.impl = c->recipe->name;
+        c->recipe->emit(&b, p->tasks[k].params);
+    }
+    first[p->ntasks] = b.nsteps;
+    if (b.status != STK_OK) {
+        release_made(b.d, b.steps, b.nsteps, b.tables, b.ntables);
+        return b.status;
+    }
+    *s = (sequence){.head = {.device = device},
+                    .steps = b.steps,
+                    .nsteps = b.nsteps,
+                    .first = first,
+                    .tables = b.tables,
+                    .ntables = b.ntables,
+                    .uniforms = p->uniforms};
+    *out = &s->head;
+    return STK_OK;
+}
+
+void stk_cl_unload(stk_sequence *loaded)
+{
+    sequence *s = (sequence *)loaded;
+    if (s) release_made(stk_cl_of(s->head.device), s->steps, s->nsteps, s->tables, s->ntables);
+}
+
+/* ---- running --------------------------------------------------------------------------------------------- */
+
+/* Filling copies its pattern at once, so that the numbers need not stay where they are. */
+static cl_int write_uniforms(stk_cl_device *d, const sequence *s, const stk_run *run)
+{
+    enum { WHOLE = 128 };
+    const char *from = run->uniforms;
+    size_t left = run->uniform_bytes, at = (size_t)s->uniforms.offset;
+    while (left > 0) {
+        size_t piece = WHOLE;
+        while (piece > left) piece /= 2;
+        while (at % piece) piece /= 2;
+        cl_int code =
+            d->cl->EnqueueFillBuffer(d->queue, stk_cl_mem_of(s->uniforms.block), from, piece, at,
+                                     piece, 0, NULL, NULL);
+        if (code != CL_SUCCESS) return code;
+        from += piece;
+        at += piece;
+        left -= piece;
+    }
+    return CL_SUCCESS;
+}
+
+static cl_int bind_slots(stk_cl_device *d, stk_cl_step *step, const stk_address *slots)
+{
+    for (int32_t i = 0; i < step->nslots; i++) {
+        stk_cl_place *place = &step->slots[i];
+        stk_address now = slots[place->slot];
+        cl_mem mem = stk_cl_mem_of(now.block);
+        int64_t at = (now.offset + place->offset) / place->item;
+        if (place->mem == mem && place->bound == at) continue;
+        cl_int code = d->cl->SetKernelArg(step->kernel, (cl_uint)place->index, sizeof mem, &mem);
+        if (code == CL_SUCCESS)
+            code = d->cl->SetKernelArg(step->kernel, (cl_uint)place->index + 1, sizeof at, &at);
+        if (code != CL_SUCCESS) return code;
+        place->mem = mem;
+        place->bound = at;
+    }
+    return CL_SUCCESS;
+}
+
+stk_status stk_cl_run(stk_sequence *loaded, const stk_run *run, stk_error *err)
+{
+    sequence *s = (sequence *)loaded;
+    stk_cl_device *d = stk_cl_of(s->head.device);
+    cl_int code = CL_SUCCESS;
+    if (s->uniforms.block && run->uniform_bytes) code = write_uniforms(d, s, run);
+    if (code != CL_SUCCESS) return stk_cl_fail(d, "the numbers of a run", code, err);
+    for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++) {
+        stk_cl_step *step = &s->steps[i];
+        if (step->nslots && (code = bind_slots(d, step, run->slots)) != CL_SUCCESS)
+            return stk_cl_fail(d, "the inputs of a run", code, err);
+        code = d->cl->EnqueueNDRangeKernel(d->queue, step->kernel, 3, NULL, step->global,
+                                           step->local, 0, NULL, NULL);
+        if (code != CL_SUCCESS) return stk_cl_fail(d, "a launch", code, err);
+    }
+    code = d->cl->Flush(d->queue);
+    return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, "a flush", code, err);
+}
