@@ -33,6 +33,7 @@
 #define SK_DOUBLE_OF_BITS(x) as_double(x)
 #define SK_BITS_OF_DOUBLE(x) as_ulong(x)
 #define SK_MUL_HIGH(a, b) mul_hi(a, b)
+#define SK_MUL_HIGH64(a, b) mul_hi(a, b)
 typedef long sk_long;
 typedef ulong sk_ulong;
 typedef uint sk_uint;
@@ -56,6 +57,7 @@ typedef uint sk_uint;
 #define SK_DOUBLE_OF_BITS(x) __longlong_as_double((long long)(x))
 #define SK_BITS_OF_DOUBLE(x) ((unsigned long long)__double_as_longlong(x))
 #define SK_MUL_HIGH(a, b) __umulhi(a, b)
+#define SK_MUL_HIGH64(a, b) __umul64hi(a, b)
 #define SK_HAS_F64
 typedef long long sk_long;
 typedef unsigned long long sk_ulong;

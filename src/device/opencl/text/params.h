@@ -34,7 +34,8 @@ typedef struct sk_ravel {
 typedef struct sk_conv {
     int n, ic, oc, groups;
     int in[3], out[3], taps[3], stride[3], dilation[3], low[3];
-    int splits, part;
+    int splits, part; /* of what is summed up */
+    int rows;         /* of one item */
 } sk_conv;
 
 typedef struct sk_pool {
@@ -54,13 +55,13 @@ typedef struct sk_group_norm {
 } sk_group_norm;
 
 typedef struct sk_random {
-    int count, kind;
-    unsigned int seed_low, seed_high; /* of the stream: seed and stream of the task, mixed */
-    float a, b;
+    int count, kind;        /* stk_random_kind */
+    unsigned int seed[2];   /* of the stream: low and high word, as all pairs here */
+    float a, b, top;        /* low, width and end; mean and deviation */
     unsigned int threshold; /* bernoulli */
     int always;             /* bernoulli: 0 or 1 for sure; -1: drawn */
-    unsigned int low[2], high[2];
-    unsigned int da[2], db[2]; /* bits of a and b as doubles */
+    unsigned int low[2], width[2];
+    unsigned int da[2], db[2], dtop[2]; /* a, b, top as bits of doubles */
 } sk_random;
 
 typedef struct sk_image {
