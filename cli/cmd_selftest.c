@@ -85,13 +85,19 @@ static int run(const cli_args *args)
     stk_selftest_options options = stk_selftest_options_defaults();
     options.only = args->nrest ? args->rest[0] : NULL;
     options.set = cli_text(args, "set", NULL);
-    if (stk_selftest_run(&options, &report, &err) != STK_OK) return cli_fail(args, &err);
+    stk_device *device = NULL;
+    const char *name = cli_text(args, "device", "cpu:0");
+    if (stk_device_open(name, 0, &device, &err) != STK_OK) return cli_fail(args, &err);
+    options.device = device;
+    stk_status status = stk_selftest_run(&options, &report, &err);
+    stk_device_release(device);
+    if (status != STK_OK) return cli_fail(args, &err);
     bool known = !options.set;
     for (int32_t i = 0; i < report->nsets && !known; i++)
         known = !strcmp(report->sets[i].name, options.set);
     if (!known) {
         stk_selftest_release(report);
-        return cli_usage(args, "--set %s: there are base, avx2 and avx512", options.set);
+        return cli_usage(args, "--set %s: there are base, avx2 and avx512 of a cpu", options.set);
     }
     int code = report->failures ? CLI_FAILED : CLI_OK;
     if (args->json) {
@@ -113,6 +119,7 @@ static int run(const cli_args *args)
 }
 
 static const cli_option OPTIONS[] = {
+    {"device", "NAME", "kernels of this device, as `stoker devices` lists them (default: cpu:0)"},
     {"set", "NAME", "only this instruction set: base, avx2 or avx512"},
     {NULL, NULL, NULL},
 };
@@ -128,7 +135,7 @@ const cli_command cli_selftest = {
         "difference |got - want| / (1 + |want|), and where it was. Sets that this machine cannot\n"
         "run are named as not run. With KERNEL, those whose names contain it. The exit code\n"
         "is 0 when nothing was wrong.",
-    .examples = "stoker selftest\nstoker selftest reduce\n"
+    .examples = "stoker selftest\nstoker selftest reduce\nstoker selftest --device gpu:0\n"
                 "# what to attach to a report about wrong results\nstoker selftest --json > "
                 "selftest.json\n",
     .options = OPTIONS,

@@ -51,6 +51,7 @@
 #include "recurrent.h"
 #include "eager.h"
 #include "map_program.h"
+#include "cache.h"
 #include "selftest.h"
 #include "layers.h"
 #include "optim.h"

@@ -81,7 +81,7 @@ struct stk_plan {
     int32_t narenas;
     int64_t arena_size[STK_MOST_ARENAS];
     int64_t arena_bytes; /* of all */
-    bool no_fuse, outside_results;
+    bool no_fuse, outside_results, join_all; /* join_all: caps.joins_updates of its device */
     double election_ms; /* spent on timing implementations */
     /* filled before loading */
     stk_block *memory[STK_MOST_ARENAS]; /* the arenas on the device */

@@ -95,7 +95,7 @@ int64_t stk_cl_room(stk_cl_build *b, int64_t bytes)
 void stk_cl_room_arg(stk_cl_build *b, int64_t room, int64_t item)
 {
     if (idle(b)) return;
-    set_place(b, stk_cl_mem_of(b->plan->memory), b->task->scratch_at + room, item);
+    set_place(b, stk_cl_mem_of(b->task->scratch.block), b->task->scratch.offset + room, item);
 }
 
 void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_t item)

@@ -49,36 +49,38 @@ static bool info_is_true(const stk_cl *cl, cl_device_id id, cl_uint what)
 }
 
 /* All that can be used: available, with a compiler. */
-static int32_t find_all(found *out)
+static found all[MOST_DEVICES];
+static int32_t nall;
+
+static void find_all(void)
 {
     const stk_cl *cl = stk_cl_open();
     cl_platform_id platforms[MOST_PLATFORMS];
     cl_uint nplatforms = 0;
-    int32_t n = 0;
-    if (!cl || cl->GetPlatformIDs(MOST_PLATFORMS, platforms, &nplatforms) != CL_SUCCESS) return 0;
+    if (!cl || cl->GetPlatformIDs(MOST_PLATFORMS, platforms, &nplatforms) != CL_SUCCESS) return;
     for (cl_uint p = 0; p < nplatforms && p < MOST_PLATFORMS; p++) {
         cl_device_id ids[MOST_DEVICES];
         cl_uint nids = 0;
         if (cl->GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MOST_DEVICES, ids, &nids) !=
             CL_SUCCESS)
             continue;
-        for (cl_uint i = 0; i < nids && i < MOST_DEVICES && n < MOST_DEVICES; i++) {
+        for (cl_uint i = 0; i < nids && i < MOST_DEVICES && nall < MOST_DEVICES; i++) {
             cl_bits type = 0;
             if (cl->GetDeviceInfo(ids[i], CL_DEVICE_TYPE, sizeof type, &type, NULL) != CL_SUCCESS ||
                 !info_is_true(cl, ids[i], CL_DEVICE_AVAILABLE) ||
                 !info_is_true(cl, ids[i], CL_DEVICE_COMPILER_AVAILABLE))
                 continue;
-            out[n++] = (found){ids[i], (type & CL_DEVICE_TYPE_CPU) != 0};
+            all[nall++] = (found){ids[i], (type & CL_DEVICE_TYPE_CPU) != 0};
         }
     }
-    return n;
 }
 
 /* Of one kind, in the order of their numbers; out may be NULL. */
 static int32_t find_kind(bool cpus, cl_device_id *out)
 {
-    found all[MOST_DEVICES];
-    int32_t n = 0, nall = find_all(all);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int32_t n = 0;
+    pthread_once(&once, find_all);
     const char *stand_in = getenv("STOKER_GPU");
     bool any = !cpus && stand_in && !strcmp(stand_in, "any");
     for (int pass = 0; pass < (any ? 2 : 1); pass++)
@@ -128,8 +130,7 @@ static void read_facts(stk_cl_device *d)
     d->parameter_limit = info_number(d, CL_DEVICE_MAX_PARAMETER_SIZE, 8);
     d->memory = info_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
     d->largest = info_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
-    snprintf(d->about, sizeof d->about, "OpenCL %s: %.90s, driver %.40s",
-             d->is_cpu ? "on a CPU (no GPU)" : "GPU", name, driver);
+    snprintf(d->about, sizeof d->about, "%.90s, OpenCL driver %.40s", name, driver);
     snprintf(d->driver, sizeof d->driver, "%.80s|%.60s|%.40s", name, version, driver);
 }
 
@@ -137,8 +138,10 @@ static void describe(stk_device *device, stk_device_report *out)
 {
     stk_cl_device *d = stk_cl_of(device);
     snprintf(out->detail, sizeof out->detail, "%s", d->about);
+    snprintf(out->note, sizeof out->note, "%s",
+             d->is_cpu ? "a CPU behind OpenCL, no GPU: for tests, never picked by itself"
+                       : "experimental: GPUs were not at hand when this was written");
     out->threads = d->units;
-    out->memory = (int64_t)d->memory;
 }
 
 static void release(stk_device *device)
@@ -146,6 +149,8 @@ static void release(stk_device *device)
     stk_cl_device *d = stk_cl_of(device);
     if (d->transfers) (void)d->cl->Finish(d->transfers);
     if (d->queue) (void)d->cl->Finish(d->queue);
+    for (int i = 0; i < STK_CL_AHEAD; i++)
+        if (d->mark[i]) (void)d->cl->ReleaseEvent(d->mark[i]);
     stk_cl_programs_release(d);
     if (d->transfers) (void)d->cl->ReleaseCommandQueue(d->transfers);
     if (d->queue) (void)d->cl->ReleaseCommandQueue(d->queue);
@@ -176,6 +181,10 @@ static stk_status open_one(cl_device_id id, stk_device **out, stk_error *err)
     d->id = id;
     pthread_mutex_init(&d->lock, NULL);
     read_facts(d);
+    d->device.caps = (stk_device_caps){.only_by_name = d->is_cpu,
+                                       .joins_updates = true,
+                                       .largest_block = (int64_t)d->largest,
+                                       .memory = (int64_t)d->memory};
     d->context = d->cl->CreateContext(NULL, 1, &id, NULL, NULL, &code);
     if (code == CL_SUCCESS) d->queue = d->cl->CreateCommandQueue(d->context, id, 0, &code);
     if (code == CL_SUCCESS) d->transfers = d->cl->CreateCommandQueue(d->context, id, 0, &code);

@@ -14,6 +14,9 @@
 
 typedef struct stk_cl_program stk_cl_program;
 
+/* The host is at most so many marks of so many runs ahead of the device. */
+enum { STK_CL_AHEAD = 4, STK_CL_MARK_RUNS = 8 };
+
 typedef struct stk_cl_device {
     stk_device device;
     const stk_cl *cl;
@@ -26,6 +29,10 @@ typedef struct stk_cl_device {
     int32_t units;
     size_t group_limit, parameter_limit;
     uint64_t memory, largest;
+    /* how far it is, under the lock */
+    cl_event mark[STK_CL_AHEAD];
+    int64_t runs;
+    cl_int lost; /* the error after which nothing is believed any more; atomic */
     char about[160], driver[192]; /* name for people; everything that a compiled program hangs on */
     /* programs that were built, and what it took */
     pthread_mutex_t lock;

@@ -64,8 +64,10 @@ const stk_memory_vt stk_cl_memory = {
 
 /* ---- copies ---------------------------------------------------------------------------------------------- */
 
+/* A device that was lost stays lost, whatever later calls say. */
 static stk_status done(stk_cl_device *d, const char *what, cl_int code, stk_error *err)
 {
+    if (code == CL_SUCCESS) code = __atomic_load_n(&d->lost, __ATOMIC_RELAXED);
     return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, what, code, err);
 }
 
@@ -89,6 +91,30 @@ static stk_status queue_get(stk_device *device, void *to, stk_address from, size
                 d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 1,
                                          (size_t)from.offset, bytes, to, 0, NULL, NULL),
                 err);
+}
+
+static stk_status queue_set_later(stk_device *device, stk_address to, const void *from,
+                                  size_t bytes, stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!bytes) return STK_OK;
+    STK_TRY(done(d, "a write",
+                 d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 0, (size_t)to.offset,
+                                           bytes, from, 0, NULL, NULL),
+                 err));
+    return done(d, "a flush", d->cl->Flush(d->queue), err);
+}
+
+static stk_status queue_get_later(stk_device *device, void *to, stk_address from, size_t bytes,
+                                  stk_error *err)
+{
+    stk_cl_device *d = stk_cl_of(device);
+    if (!bytes) return STK_OK;
+    STK_TRY(done(d, "a read",
+                 d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 0,
+                                          (size_t)from.offset, bytes, to, 0, NULL, NULL),
+                 err));
+    return done(d, "a flush", d->cl->Flush(d->queue), err);
 }
 
 static stk_status queue_copy(stk_device *device, stk_address to, stk_address from, size_t bytes,
@@ -187,6 +213,8 @@ static stk_status queue_send(stk_device *device, stk_address to, const void *fro
 const stk_queue_vt stk_cl_queue = {.set = queue_set,
                                    .get = queue_get,
                                    .wait = queue_wait,
+                                   .set_later = queue_set_later,
+                                   .get_later = queue_get_later,
                                    .copy = queue_copy,
                                    .send = queue_send,
                                    .event_new = event_new,

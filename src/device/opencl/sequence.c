@@ -62,11 +62,9 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
 stk_status stk_cl_arrange(stk_device *d, stk_plan *p, const stk_arrange_options *o, stk_error *err)
 {
     const char *wishes = o->kernels ? o->kernels : getenv("STOKER_KERNEL");
-    for (int64_t k = 0; k < p->ntasks; k++) {
+    for (int64_t k = 0; k < p->ntasks; k++)
         STK_TRY(choose(stk_cl_of(d), p, &p->tasks[k], wishes, err));
-        p->tasks[k].group = (int32_t)k;
-    }
-    p->groups = (int32_t)p->ntasks;
+    stk_plan_in_order(p);
     return STK_OK;
 }
 
@@ -177,12 +175,37 @@ static cl_int bind_slots(stk_cl_device *d, stk_cl_step *step, const stk_address 
     return CL_SUCCESS;
 }
 
+/* Every few runs a mark; the host waits for one that is some marks back, and sees there whether all went well. */
+static cl_int keep_near(stk_cl_device *d)
+{
+    cl_int code = __atomic_load_n(&d->lost, __ATOMIC_RELAXED), state = CL_COMPLETE;
+    cl_event old = NULL;
+    pthread_mutex_lock(&d->lock);
+    if (code == CL_SUCCESS && ++d->runs % STK_CL_MARK_RUNS == 0) {
+        cl_event *mark = &d->mark[d->runs / STK_CL_MARK_RUNS % STK_CL_AHEAD];
+        old = *mark;
+        *mark = NULL;
+        code = d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, mark);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (old) {
+        cl_int waited = d->cl->WaitForEvents(1, &old);
+        (void)d->cl->GetEventInfo(old, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+                                  NULL);
+        (void)d->cl->ReleaseEvent(old);
+        if (state < 0) waited = state;
+        if (waited != CL_SUCCESS) __atomic_store_n(&d->lost, waited, __ATOMIC_RELAXED);
+        if (code == CL_SUCCESS) code = waited;
+    }
+    return code;
+}
+
 stk_status stk_cl_run(stk_sequence *loaded, const stk_run *run, stk_error *err)
 {
     sequence *s = (sequence *)loaded;
     stk_cl_device *d = stk_cl_of(s->head.device);
     cl_int code = CL_SUCCESS;
-    if (s->uniforms.block && run->uniform_bytes) code = write_uniforms(d, s, run);
+    if (run->first == 0 && s->uniforms.block) code = write_uniforms(d, s, run);
     if (code != CL_SUCCESS) return stk_cl_fail(d, "the numbers of a run", code, err);
     for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++) {
         stk_cl_step *step = &s->steps[i];
@@ -193,5 +216,6 @@ stk_status stk_cl_run(stk_sequence *loaded, const stk_run *run, stk_error *err)
         if (code != CL_SUCCESS) return stk_cl_fail(d, "a launch", code, err);
     }
     code = d->cl->Flush(d->queue);
-    return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, "a flush", code, err);
+    if (code == CL_SUCCESS) code = keep_near(d);
+    return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, "a run", code, err);
 }

@@ -312,7 +312,8 @@ static bool only_updates(const stk_task *t, const int32_t *user)
 {
     enum { LARGE = 1024 }; /* elements: worth a launch of its own, right behind its gradient */
     const stk_chain *c = t->params;
-    if (t->dead || t->kernel != STK_K_CHAIN || c->segments != 1 || t->count >= LARGE) return false;
+    if (t->dead || t->kernel != STK_K_CHAIN || c->segments != 1) return false;
+    if (t->count >= LARGE && !p->join_all) return false;
     for (int32_t i = 0; i < c->inputs; i++)
         if (c->input[i].access != STK_ACCESS_DENSE && c->input[i].access != STK_ACCESS_SCALAR)
             return false;

@@ -82,6 +82,7 @@ static stk_status plan_program(stk_program *p, const stk_program_options *o, stk
     for (int64_t k = 0; k < p->g->nnodes; k++) values += 2 * (p->g->nodes[k].op == STK_OP_ASSIGN);
     plan->g = p->g;
     plan->no_fuse = o->no_fuse;
+    plan->join_all = p->device->caps.joins_updates;
     plan->home = stk_arena_array(&plan->arena, (size_t)values, sizeof *plan->home);
     if (!plan->home) return stk_fail_memory(err, "plan", (size_t)values * sizeof *plan->home);
     for (int64_t v = 0; v < values; v++) plan->home[v].root = (stk_val)v;

@@ -17,7 +17,7 @@ enum { OUTPUTS = 1 + STK_CASE_INPUTS, MOST_ROWS = 512, MOST_KERNELS = 16 };
 
 typedef struct tester {
     stk_selftest_options options;
-    stk_device *device;
+    stk_device *device, *reference; /* another one unless the device is a CPU */
     stk_selftest_report *report;
     /* of the case at hand */
     stk_case_graph graph;
@@ -205,7 +205,7 @@ static void try_others(const tester *t, stk_program_options how, const char *set
 
 static stk_status test_case(tester *t, stk_error *err)
 {
-    stk_program_options ref = {.device = t->device,
+    stk_program_options ref = {.device = t->reference,
                                .threads = 1,
                                .deterministic = true,
                                .ref = true,
@@ -215,12 +215,13 @@ static stk_status test_case(tester *t, stk_error *err)
     kernels ran;
     stk_isa_use("base");
     STK_TRY(run_case(t, &ref, t->want, &ran, err));
+    stk_isa_use(NULL);
     bool wanted = false;
     for (int32_t i = 0; i < ran.n; i++) wanted |= is_wanted(t, ran.list[i].id);
     for (int32_t i = 0; wanted && i < t->report->nsets; i++) {
         const stk_selftest_set *set = &t->report->sets[i];
         if (!set->ran) continue;
-        stk_isa_use(set->name);
+        if (t->device == t->reference) stk_isa_use(set->name);
         STK_TRY(try_case(t, &own, set->name, &ran, err));
         try_others(t, own, set->name, i == 0, &ran);
     }
@@ -272,6 +273,13 @@ static void describe(tester *t)
     snprintf(r->device, sizeof r->device, "%s", device.name);
     snprintf(r->detail, sizeof r->detail, "%s", device.detail);
     snprintf(r->compiler, sizeof r->compiler, "%s", __VERSION__);
+    if (t->device != t->reference) { /* it has no instruction sets of ours: its kind stands for one */
+        stk_selftest_set *set = &r->sets[r->nsets++];
+        snprintf(set->name, sizeof set->name, "%.*s", (int)strcspn(device.name, ":"), device.name);
+        set->built = set->here = true;
+        set->ran = !t->options.set || !strcmp(t->options.set, set->name);
+        return;
+    }
     for (int32_t i = 0; i < stk_isa_count(); i++) {
         stk_isa isa = stk_isa_at(i);
         stk_selftest_set *set = &r->sets[r->nsets++];
@@ -292,6 +300,15 @@ stk_status stk_selftest_run(const stk_selftest_options *options, stk_selftest_re
         t.device = stk_device_retain(t.options.device);
     else
         STK_TRY(stk_device_open("cpu:0", 0, &t.device, err));
+    if (!strncmp(stk_device_name(t.device), "cpu:", 4)) {
+        t.reference = stk_device_retain(t.device);
+    } else {
+        stk_status opened = stk_device_open("cpu:0", 0, &t.reference, err);
+        if (opened != STK_OK) {
+            stk_device_release(t.device);
+            return opened;
+        }
+    }
     t.report = stk_calloc(1, sizeof *t.report);
     if (t.report) t.report->rows = stk_calloc(MOST_ROWS, sizeof *t.report->rows);
     stk_status status = t.report && t.report->rows ? STK_OK : stk_fail_memory(err, "a report", 0);
@@ -302,6 +319,7 @@ stk_status stk_selftest_run(const stk_selftest_options *options, stk_selftest_re
         sort_rows(t.report);
         t.report->seconds = (double)(stk_now_ns() - begin) * 1e-9;
     }
+    stk_device_release(t.reference);
     stk_device_release(t.device);
     if (status == STK_OK)
         *out = t.report;

@@ -1,0 +1,300 @@
+/* The OpenCL device from outside: a training step has the CPU's losses, the same bits twice, few launches; faults of the driver (planted by
+ * faulty_opencl.c, which stands in for the loader) are clear errors that leak nothing and hang nowhere; compiled programs are found again on
+ * disk, whatever happened to them there. Without any OpenCL device it says how to get one and checks nothing. */
+#include "check.h"
+#include "device/opencl/api.h"
+#include "graph/run/program.h"
+#include "stoker/nn.h"
+#include "stoker/cache.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void (*plant)(const char *name, int64_t after, cl_int code, int all);
+static int64_t (*calls)(const char *name);
+
+/* Before anything asks for devices. */
+static bool has_opencl(void)
+{
+    static int known = -1;
+    if (known >= 0) return known;
+    void *library = dlopen(STK_FAULTY, RTLD_NOW);
+    known = 0;
+    if (library) {
+        *(void **)(void *)&plant = dlsym(library, "faulty_plant");
+        *(void **)(void *)&calls = dlsym(library, "faulty_calls");
+        setenv("STOKER_OPENCL", STK_FAULTY, 1);
+        stk_device *d = NULL;
+        stk_error err;
+        known = stk_device_open("opencl:0", 0, &d, &err) == STK_OK;
+        stk_device_release(d);
+    }
+    if (!known)
+        printf("no OpenCL device, nothing checked; on Debian: apt-get install pocl-opencl-icd "
+               "ocl-icd-libopencl1\n");
+    return known;
+}
+
+/* A cache of its own, empty; and gone with all that is in it. */
+static void own_cache(char folder[64])
+{
+    strcpy(folder, "/tmp/stk_test_XXXXXX");
+    CHECK(mkdtemp(folder) != NULL);
+    setenv("STOKER_CACHE", folder, 1);
+    plant(NULL, 0, 0, 0);
+}
+
+static void drop_cache(const char *folder)
+{
+    char path[128];
+    stk_cache_report gone;
+    stk_error err;
+    CHECK_OK(stk_cache_clear(&gone, &err));
+    snprintf(path, sizeof path, "%s/opencl", folder);
+    if (rmdir(path) != 0) unlink(path);
+    CHECK(rmdir(folder) == 0);
+    unsetenv("STOKER_CACHE");
+}
+
+enum { BATCH = 10, IN = 20, HIDDEN = 32, OUT = 5, STEPS = 20 };
+
+/* Two dense layers, cross entropy, Adam. */
+static stk_graph *mlp(void)
+{
+    stk_graph *g = NULL;
+    stk_error err;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){BATCH, IN});
+    stk_val y = stk_g_input(g, "y", STK_I64, 1, (int64_t[]){BATCH});
+    stk_val p[4] = {stk_g_variable(g, "w1", STK_F32, 2, (int64_t[]){IN, HIDDEN}),
+                    stk_g_variable(g, "b1", STK_F32, 1, (int64_t[]){HIDDEN}),
+                    stk_g_variable(g, "w2", STK_F32, 2, (int64_t[]){HIDDEN, OUT}),
+                    stk_g_variable(g, "b2", STK_F32, 1, (int64_t[]){OUT})};
+    stk_val h = stk_g_relu(g, stk_g_add(g, stk_g_matmul(g, x, p[0]), p[1]));
+    stk_val z = stk_g_add(g, stk_g_matmul(g, h, p[2]), p[3]);
+    stk_val loss = stk_g_mean_all(g, stk_g_sparse_softmax_cross_entropy(g, z, y)), d[4];
+    stk_g_gradients(g, loss, 4, p, d);
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        int64_t shape[2] = {stk_g_dim(g, p[i], 0), i % 2 ? 1 : stk_g_dim(g, p[i], 1)};
+        stk_val state[2];
+        for (int k = 0; k < 2; k++) {
+            snprintf(name, sizeof name, "%c%d", k ? 'v' : 'm', i);
+            state[k] = stk_g_variable(g, name, STK_F32, i % 2 ? 1 : 2, shape);
+        }
+        stk_val m = stk_g_lerp(g, state[0], d[i], stk_g_scalar(g, STK_F32, 0.1));
+        stk_val v = stk_g_lerp_square(g, state[1], d[i], stk_g_scalar(g, STK_F32, 0.001));
+        stk_g_assign(g, state[0], m);
+        stk_g_assign(g, state[1], v);
+        stk_val step = stk_g_div_sqrt(g, m, v, stk_g_scalar(g, STK_F32, 1e-4));
+        stk_g_assign(g, p[i], stk_g_fnma(g, step, stk_g_scalar(g, STK_F32, 0.01), p[i]));
+    }
+    stk_g_output(g, "loss", loss);
+    return g;
+}
+
+static stk_tensor *numbers(stk_dtype dtype, int32_t rank, const int64_t *shape, double scale,
+                           uint64_t seed)
+{
+    stk_tensor *t = NULL;
+    stk_error err;
+    CHECK_OK(stk_tensor_new(dtype, rank, shape, &t, &err));
+    for (int64_t i = 0; i < stk_tensor_count(t); i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        double u = (double)(seed >> 11) * 0x1p-53;
+        CHECK_OK(stk_tensor_set(t, i, dtype == STK_I64 ? floor(u * OUT) : (2 * u - 1) * scale, &err));
+    }
+    return t;
+}
+
+/* Trains; losses[STEPS]. The status is that of the first thing that fails. */
+static stk_status train(const char *device, double *losses, char *islands, stk_error *err)
+{
+    stk_graph *g = mlp();
+    stk_device *d = NULL;
+    stk_program *p = NULL;
+    stk_tensor *x = numbers(STK_F32, 2, (int64_t[]){BATCH, IN}, 1, 1);
+    stk_tensor *y = numbers(STK_I64, 1, (int64_t[]){BATCH}, 1, 2);
+    stk_tensor *w1 = numbers(STK_F32, 2, (int64_t[]){IN, HIDDEN}, 0.3, 3);
+    stk_tensor *w2 = numbers(STK_F32, 2, (int64_t[]){HIDDEN, OUT}, 0.3, 4);
+    stk_status status = stk_device_open(device, 0, &d, err);
+    stk_program_options o = {.device = d, .deterministic = true};
+    if (status == STK_OK) status = stk_program_new(g, &o, &p, err);
+    if (status == STK_OK) status = stk_store_set(stk_program_store(p), "w1", w1, err);
+    if (status == STK_OK) status = stk_store_set(stk_program_store(p), "w2", w2, err);
+    if (p && islands) *islands = (char)stk_program_islands(p, 0, NULL);
+    for (int i = 0; i < STEPS && status == STK_OK; i++) {
+        stk_tensor *loss = NULL;
+        status = stk_program_feed(p, "x", x, err);
+        if (status == STK_OK) status = stk_program_feed(p, "y", y, err);
+        if (status == STK_OK) status = stk_program_run(p, 1, err);
+        if (status == STK_OK) status = stk_program_read(p, "loss", &loss, err);
+        if (status == STK_OK) losses[i] = stk_tensor_at(loss, 0);
+        stk_tensor_release(loss);
+    }
+    stk_program_release(p);
+    stk_device_release(d);
+    stk_graph_release(g);
+    stk_tensor *all[] = {x, y, w1, w2};
+    for (int i = 0; i < 4; i++) stk_tensor_release(all[i]);
+    return status;
+}
+
+TEST(training_has_the_losses_of_the_cpu)
+{
+    double home[STEPS], away[STEPS], again[STEPS];
+    char islands = -1;
+    stk_error err;
+    if (!has_opencl()) return;
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("cpu:0", home, NULL, &err));
+    CHECK_OK(train("opencl:0", away, &islands, &err));
+    CHECK_OK(train("opencl:0", again, NULL, &err));
+    CHECK_EQ_I64(islands, 0);
+    for (int i = 0; i < STEPS; i++) CHECK_NEAR(away[i], home[i], 1e-4 * (1 + fabs(home[i])));
+    CHECK(away[STEPS - 1] < 0.8 * away[0]);
+    CHECK(!memcmp(away, again, sizeof away)); /* two runs: the same bits */
+}
+
+TEST(a_step_is_few_launches)
+{
+    double losses[STEPS];
+    stk_error err;
+    if (!has_opencl()) return;
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("opencl:0", losses, NULL, &err));
+    int64_t launches = calls("EnqueueNDRangeKernel");
+    printf("%.1f launches per step\n", (double)launches / STEPS);
+    CHECK(launches <= 13 * STEPS);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------------- */
+
+/* The fault at its first chance, its second, ... until a training goes through. Nothing may be left over. */
+static void fail_everywhere(const char *function, cl_int code, int all, stk_status a, stk_status b,
+                            const char *words, int64_t most)
+{
+    double losses[STEPS];
+    int64_t trials = 0, step = 1;
+    for (int64_t after = 0; after < most; after += step) {
+        stk_error err = {0};
+        int64_t live = stk_alloc_live();
+        plant(function, after, code, all);
+        stk_status status = train("opencl:0", losses, NULL, &err);
+        plant(NULL, 0, 0, 0);
+        CHECK_EQ_I64(stk_alloc_live(), live);
+        if (status == STK_OK) break;
+        trials++;
+        if (!CHECK(status == a || status == b) || !CHECK(strstr(err.message, words) != NULL)) {
+            printf("  %s, call %lld: %s\n", function, (long long)after, err.message);
+            break;
+        }
+        if (after > 20) step = 17; /* the middle of a training is much the same everywhere */
+    }
+    CHECK(trials > 0);
+}
+
+TEST(memory_that_runs_out)
+{
+    if (has_opencl())
+        fail_everywhere("CreateBuffer", CL_MEM_OBJECT_ALLOCATION_FAILURE, 0, STK_ERR_MEMORY,
+                        STK_ERR_MEMORY, "memory", 60);
+}
+
+TEST(launches_that_fail)
+{
+    if (has_opencl())
+        fail_everywhere("EnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, 0, STK_ERR_MEMORY,
+                        STK_ERR_DEVICE, "opencl:0: a launch: CL_OUT_OF_RESOURCES", 400);
+}
+
+TEST(a_device_that_is_lost)
+{
+    if (has_opencl())
+        fail_everywhere("EnqueueNDRangeKernel", CL_DEVICE_NOT_AVAILABLE, 1, STK_ERR_DEVICE,
+                        STK_ERR_DEVICE, "checkpoint", 400);
+}
+
+/* A compiler that refuses: with an empty cache, so that it is asked. */
+TEST(a_compiler_that_refuses)
+{
+    double losses[STEPS];
+    stk_error err = {0};
+    char folder[64];
+    if (!has_opencl()) return;
+    own_cache(folder);
+    plant("BuildProgram", 0, CL_BUILD_PROGRAM_FAILURE, 0);
+    int64_t live = stk_alloc_live();
+    CHECK_EQ_I64(train("opencl:0", losses, NULL, &err), STK_ERR_DEVICE);
+    CHECK(strstr(err.message, "its compiler refuses") != NULL);
+    CHECK(strstr(err.message, "--device cpu") != NULL);
+    CHECK_EQ_I64(stk_alloc_live(), live);
+    drop_cache(folder);
+    plant(NULL, 0, 0, 0);
+}
+
+/* ---- the cache ------------------------------------------------------------------------------------------- */
+
+/* Does something to every compiled program on disk. */
+static int spoil(const char *folder, int how)
+{
+    char path[400];
+    int files = 0;
+    snprintf(path, sizeof path, "%s/opencl", folder);
+    DIR *d = opendir(path);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        if (!strstr(e->d_name, ".bin")) continue;
+        snprintf(path, sizeof path, "%s/opencl/%s", folder, e->d_name);
+        struct stat info;
+        if (stat(path, &info) != 0) continue;
+        files++;
+        FILE *f = fopen(path, "r+");
+        if (how == 1) CHECK(truncate(path, info.st_size / 2) == 0);
+        if (how == 2 && f && fseek(f, -1, SEEK_END) == 0) fputc('?', f);
+        if (how == 3 && f) fputs("NOTMAGIC", f);
+        if (f) fclose(f);
+    }
+    if (d) closedir(d);
+    return files;
+}
+
+TEST(programs_are_found_again_and_broken_files_are_replaced)
+{
+    double first[STEPS], later[STEPS];
+    stk_error err;
+    char folder[64];
+    if (!has_opencl()) return;
+    own_cache(folder);
+    CHECK_OK(train("opencl:0", first, NULL, &err));
+    int64_t built = calls("CreateProgramWithSource");
+    CHECK(built > 0);
+    CHECK_EQ_I64(spoil(folder, 0), built);
+    for (int how = 0; how <= 3; how++) { /* 0: left alone */
+        spoil(folder, how);
+        plant(NULL, 0, 0, 0);
+        CHECK_OK(train("opencl:0", later, NULL, &err));
+        CHECK_EQ_I64(calls("CreateProgramWithSource"), how ? built : 0);
+        CHECK(!memcmp(first, later, sizeof first));
+    }
+    drop_cache(folder);
+}
+
+/* A cache that cannot be written costs another build, nothing else. */
+TEST(a_cache_that_cannot_be_written)
+{
+    double losses[STEPS];
+    stk_error err;
+    char folder[64], path[128];
+    if (!has_opencl()) return;
+    own_cache(folder);
+    snprintf(path, sizeof path, "%s/opencl", folder);
+    CHECK(symlink("/dev/full", path) == 0); /* no folder, and full */
+    CHECK_OK(train("opencl:0", losses, NULL, &err));
+    CHECK(calls("CreateProgramWithSource") > 0);
+    drop_cache(folder);
+}
+
+TEST_MAIN()
