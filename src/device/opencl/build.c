@@ -68,8 +68,13 @@ static void set_place(stk_cl_build *b, cl_mem mem, int64_t offset, int64_t item)
 
 void stk_cl_arg(stk_cl_build *b, int32_t arg, int64_t item)
 {
+    stk_cl_arg_of(b, b->task, arg, item);
+}
+
+void stk_cl_arg_of(stk_cl_build *b, const stk_task *t, int32_t arg, int64_t item)
+{
     if (idle(b)) return;
-    const stk_link *link = &b->task->link[arg];
+    const stk_link *link = &t->link[arg];
     if (link->slot < 0) {
         set_place(b, stk_cl_mem_of(link->at.block), link->at.offset, item);
         return;

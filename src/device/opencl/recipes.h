@@ -7,6 +7,7 @@
 #include "device/opencl/text/params.h"
 
 enum { STK_CL_ARGS = 64 };
+typedef struct stk_cl_recipe stk_cl_recipe;
 
 /* One buffer argument: two arguments of the kernel, the buffer and an offset in elements. */
 typedef struct stk_cl_place {
@@ -24,10 +25,27 @@ typedef struct stk_cl_step {
     int32_t nslots;
 } stk_cl_step;
 
+/* An elementwise operation that is done with a product while it is stored (endings.c). */
+typedef struct stk_cl_ending {
+    int32_t kind; /* SK_END of gemm.cl */
+    int32_t with; /* argument of its task: the other operand; its result is the last argument */
+} stk_cl_ending;
+
+/* What is noted about a task. */
+typedef struct stk_cl_chosen {
+    const stk_cl_recipe *recipe; /* NULL: nothing to launch */
+    stk_cl_ending ending;        /* kind 0: none. Of a product: the next task, which has no launch */
+    bool ended;                  /* is such a next task */
+} stk_cl_chosen;
+
+/* endings.c: moves operations behind the products they can be done with, and gives all tasks their times. */
+void stk_cl_find_endings(const stk_cl_device *d, stk_plan *p);
+
 typedef struct stk_cl_build {
     stk_cl_device *d;
     stk_plan *plan;
     const stk_task *task;
+    stk_cl_ending ending; /* to be done with it; its task is the next one */
     const char *impl; /* the implementation that was chosen */
     bool loading;     /* else arranging */
     int64_t scratch;  /* bytes asked for so far */
@@ -52,6 +70,7 @@ void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const 
 void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *kernel,
                       const char *options);
 void stk_cl_arg(stk_cl_build *b, int32_t arg, int64_t item);       /* argument of the task */
+void stk_cl_arg_of(stk_cl_build *b, const stk_task *t, int32_t arg, int64_t item);
 void stk_cl_room_arg(stk_cl_build *b, int64_t room, int64_t item); /* scratch from stk_cl_room */
 void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_t item);
 void stk_cl_numbers(stk_cl_build *b, const void *numbers, size_t bytes); /* by value */
@@ -74,13 +93,13 @@ static inline int64_t stk_cl_size(int64_t dtype) { return stk_dtype_size((stk_dt
 
 /* ---- the table (recipes.def) ----------------------------------------------------------------------------- */
 
-typedef struct stk_cl_recipe {
+struct stk_cl_recipe {
     int32_t kernel;
     const char *name;
     /* (optional) NULL or the reason why not */
     const char *(*refuses)(const stk_cl_device *d, const void *params);
     void (*emit)(stk_cl_build *b, const void *params);
-} stk_cl_recipe;
+};
 
 /* The first of the table that takes the problem, or the one that is asked for; NULL: none, and why. */
 const stk_cl_recipe *stk_cl_recipe_of(const stk_cl_device *d, stk_kernel kernel, const void *params,

@@ -38,9 +38,19 @@ static sk_gemm numbers_of(const stk_gemm *g)
 
 static void emit_product(stk_cl_build *b, const stk_gemm *g, const char *options)
 {
-    stk_cl_kernel(b, "gemm.cl", "gemm", "-DSK_T=%s -DSK_R=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s %s",
+    stk_cl_kernel(b, "gemm.cl", "gemm", "-DSK_T=%s -DSK_R=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s -DSK_END=%d %s",
                   stk_cl_type(g->dtype), stk_cl_lane(g->dtype), stk_cl_short(g->dtype),
-                  stk_cl_short(g->dtype), options);
+                  stk_cl_short(g->dtype), b->ending.kind, options);
+}
+
+/* The operands of what is done with the product, and whether the product itself is wanted by others. */
+static void put_ending(stk_cl_build *b, int64_t item, sk_gemm *p)
+{
+    if (!b->ending.kind || !b->loading) return;
+    const stk_task *next = b->task + 1;
+    p->keep = b->plan->home[stk_root(b->plan, b->task->arg[2])].last > next->group;
+    stk_cl_arg_of(b, next, b->ending.with, item);
+    stk_cl_arg_of(b, next, 2, item);
 }
 
 static void emit_wide(stk_cl_build *b, const void *params)
@@ -59,16 +69,17 @@ static void emit_wide(stk_cl_build *b, const void *params)
              plain ? " -DSK_PLAIN=1" : "");
     emit_product(b, g, options);
     for (int32_t i = 0; i < 3; i++) stk_cl_arg(b, i, item);
+    put_ending(b, item, &p);
     stk_cl_numbers(b, &p, sizeof p);
     stk_cl_groups(b, stk_ceil_div(g->n, 2 * width), stk_ceil_div(g->m, rows), g->batch, 1);
 }
 
 /* A long k over few tiles is cut into parts, which are added afterwards. */
-static int64_t splits_of(const stk_gemm *g, int64_t tiles)
+static int64_t splits_of(const stk_gemm *g, int64_t tiles, bool ending)
 {
     enum { WANTED = 64, SHORTEST = 256 };
     bool dense = g->ldc == g->n && (g->batch == 1 || g->batch_c == g->m * g->n);
-    if (g->accumulate || !dense || g->dtype == STK_F16 || g->dtype == STK_BF16) return 1;
+    if (ending || g->accumulate || !dense || g->dtype == STK_F16 || g->dtype == STK_BF16) return 1;
     int64_t splits = stk_min_i64(WANTED / stk_max_i64(tiles, 1), g->k / SHORTEST);
     return stk_max_i64(splits, 1);
 }
@@ -79,7 +90,7 @@ static void emit_tiled(stk_cl_build *b, const void *params)
     const stk_gemm *g = params;
     const int64_t item = stk_cl_size(g->dtype);
     int64_t x = stk_ceil_div(g->n, TILE), y = stk_ceil_div(g->m, TILE), room = 0;
-    int64_t splits = splits_of(g, x * y * g->batch), count = g->m * g->n * g->batch;
+    int64_t splits = splits_of(g, x * y * g->batch, b->ending.kind != 0), count = g->m * g->n * g->batch;
     sk_gemm p = numbers_of(g);
     if (count == 0) return;
     if (splits > 1) {
@@ -95,6 +106,7 @@ static void emit_tiled(stk_cl_build *b, const void *params)
         stk_cl_room_arg(b, room, item);
     else
         stk_cl_arg(b, 2, item);
+    put_ending(b, item, &p);
     stk_cl_numbers(b, &p, sizeof p);
     stk_cl_groups(b, x, y, g->batch * splits, GROUP);
     if (splits > 1) stk_cl_add_parts(b, g->dtype, room, 2, g->batch, splits, g->m * g->n);

@@ -10,11 +10,6 @@
 
 /* ---- arranging ------------------------------------------------------------------------------------------- */
 
-/* What is noted about a task. */
-typedef struct chosen {
-    const stk_cl_recipe *recipe;
-} chosen;
-
 /* "gemm:tiled,conv:direct": the name for this kernel, or NULL. */
 static const char *wish_for(const char *list, stk_kernel kernel, char *name, size_t size)
 {
@@ -37,7 +32,7 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
                          stk_error *err)
 {
     char why[160] = "", name[64];
-    chosen *c = stk_arena_alloc(&p->arena, sizeof *c);
+    stk_cl_chosen *c = stk_arena_alloc(&p->arena, sizeof *c);
     if (!c) return stk_fail_memory(err, "launches", sizeof *c);
     t->own = c;
     if (t->kernel < 0) return STK_OK;
@@ -65,14 +60,15 @@ stk_status stk_cl_arrange(stk_device *d, stk_plan *p, const stk_arrange_options 
     for (int64_t k = 0; k < p->ntasks; k++)
         STK_TRY(choose(stk_cl_of(d), p, &p->tasks[k], wishes, err));
     stk_plan_in_order(p);
+    if (!o->no_group) stk_cl_find_endings(stk_cl_of(d), p);
     return STK_OK;
 }
 
 void stk_cl_report(const stk_plan *p, int64_t task, stk_task_report *out)
 {
-    const chosen *c = p->tasks[task].own;
+    const stk_cl_chosen *c = p->tasks[task].own;
     *out = (stk_task_report){
-        .impl = c && c->recipe ? c->recipe->name : "-", .units = 1, .parts = 1, .threads = 1};
+        .impl = !c || !c->recipe ? "-" : c->ended ? "ending" : c->recipe->name, .units = 1, .parts = 1, .threads = 1};
 }
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
@@ -104,12 +100,13 @@ stk_status stk_cl_load(stk_device *device, stk_plan *p, stk_sequence **out, stk_
     int64_t *first = stk_arena_array(&p->arena, (size_t)p->ntasks + 1, sizeof *first);
     if (!s || !first) return stk_fail_memory(err, "launches", sizeof *s);
     for (int64_t k = 0; k < p->ntasks && b.status == STK_OK; k++) {
-        const chosen *c = p->tasks[k].own;
+        const stk_cl_chosen *c = p->tasks[k].own;
         first[k] = b.nsteps;
         b.task = &p->tasks[k];
         b.scratch = 0;
-        if (!c->recipe) continue;
+        if (!c->recipe || c->ended) continue;
         b.impl = c->recipe->name;
+        b.ending = c->ending;
         c->recipe->emit(&b, p->tasks[k].params);
     }
     first[p->ntasks] = b.nsteps;

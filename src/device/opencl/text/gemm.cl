@@ -3,6 +3,23 @@
 #define SK_A_AT(r, c) ((r) * p.a_row + (c) * p.a_column)
 #define SK_B_AT(r, c) ((r) * p.b_row + (c) * p.b_column)
 
+/* What else is done with c, into d, by elements of e: 1 adds a row (bias), 2 and cuts off below zero, 3 lets pass where e is positive. */
+#if SK_END
+#define SK_END_ARGS SK_IN(SK_T, e), SK_OUT(SK_T, d),
+#define SK_END_USE  SK_USE_IN(SK_T, e); SK_USE_OUT(SK_T, d)
+#define SK_E_AT(row, column) (SK_END == 3 ? (row) * p.ldc + (column) : (column))
+#else
+#define SK_END_ARGS
+#define SK_END_USE
+#endif
+#if SK_END == 1
+#define SK_ENDED(V, v, e) ((v) + (e))
+#elif SK_END == 2
+#define SK_ENDED(V, v, e) ((v) + (e) < (V)0 ? (V)0 : (v) + (e))
+#elif SK_END == 3
+#define SK_ENDED(V, v, e) ((e) > (V)0 ? (v) : (V)0)
+#endif
+
 #if SK_WIDE
 /* For processors with wide vectors: one item makes a block of p.rows rows and two vectors of columns. A panel of b is packed, so that it is read in one
  * stretch however b is stored; sums of SK_MR rows stay in registers. */
@@ -12,7 +29,7 @@
 #define SK_VSTORE SK_GLUE(vstore, SK_W)
 
 SK_KERNEL __attribute__((reqd_work_group_size(1, 1, 1))) void
-gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_gemm p)
+gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS const sk_gemm p)
 {
     SK_LOCAL SK_R panel[SK_KC * SK_NR];
     int n0 = SK_GROUP * SK_NR, m0 = SK_GROUP_Y * p.rows, batch = SK_GROUP_Z, k0, i, j, k, r;
@@ -21,12 +38,16 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_gemm p)
     SK_GLOBAL const SK_T *a = a_block + a_at + batch * p.batch_a;
     SK_GLOBAL const SK_T *b = b_block + b_at + batch * p.batch_b;
     SK_GLOBAL SK_T *c = c_block + c_at + batch * p.batch_c;
+    SK_END_USE;
     if (p.k == 0)
         for (m = m0; m < m1; m++)
             for (j = 0; j < width && !p.accumulate; j++) SK_STORE(c, m * p.ldc + n0 + j, (SK_R)0);
     for (k0 = 0; k0 < p.k; k0 += SK_KC) {
         int depth = p.k - k0 < SK_KC ? p.k - k0 : SK_KC;
         int adds = k0 > 0 || p.accumulate;
+#if SK_END
+        int last = k0 + depth == p.k, keeps = !last || p.keep;
+#endif
         if (width < SK_NR)
             for (i = 0; i < depth * SK_NR; i++) panel[i] = 0;
         if (p.b_column != 1) {
@@ -74,8 +95,22 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_gemm p)
                             left[r] += SK_VLOAD(0, to);
                             right[r] += SK_VLOAD(0, to + SK_W);
                         }
+#if SK_END
+                        if (keeps) {
+                            SK_VSTORE(left[r], 0, to);
+                            SK_VSTORE(right[r], 0, to + SK_W);
+                        }
+                        if (last) {
+                            SK_GLOBAL const SK_T *with = e + SK_E_AT(m + r, n0);
+                            SK_V e0 = SK_VLOAD(0, with), e1 = SK_VLOAD(0, with + SK_W);
+                            SK_GLOBAL SK_T *into = d + (m + r) * p.ldc + n0;
+                            SK_VSTORE(SK_ENDED(SK_V, left[r], e0), 0, into);
+                            SK_VSTORE(SK_ENDED(SK_V, right[r], e1), 0, into + SK_W);
+                        }
+#else
                         SK_VSTORE(left[r], 0, to);
                         SK_VSTORE(right[r], 0, to + SK_W);
+#endif
                         continue;
                     }
 #endif
@@ -83,8 +118,17 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_gemm p)
                         SK_R line[SK_NR];
                         SK_VSTORE(left[r], 0, line);
                         SK_VSTORE(right[r], 0, line + SK_W);
-                        for (j = 0; j < width; j++)
-                            SK_STORE(to, j, adds ? SK_LOAD(to, j) + line[j] : line[j]);
+                        for (j = 0; j < width; j++) {
+                            SK_R v = adds ? SK_LOAD(to, j) + line[j] : line[j];
+#if SK_END
+                            if (keeps) SK_STORE(to, j, v);
+                            if (last)
+                                d[(m + r) * p.ldc + n0 + j] =
+                                    SK_ENDED(SK_R, v, e[SK_E_AT(m + r, n0 + j)]);
+#else
+                            SK_STORE(to, j, v);
+#endif
+                        }
                     }
                 }
             }
@@ -96,7 +140,7 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_gemm p)
  * local memory. The third axis of the grid is batch and part of k. */
 #define SK_BK 16
 #define SK_XS (SK_BN / SK_TN)
-SK_KERNEL void gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_gemm p)
+SK_KERNEL void gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS const sk_gemm p)
 {
     SK_LOCAL SK_R as[SK_BK * (SK_BM + 1)], bs[SK_BK * (SK_BN + 1)];
     int t = SK_LANE, tx = t % SK_XS, ty = t / SK_XS, n0 = SK_GROUP * SK_BN, m0 = SK_GROUP_Y * SK_BM;
@@ -106,6 +150,7 @@ SK_KERNEL void gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_ge
     SK_GLOBAL const SK_T *b = b_block + b_at + batch * p.batch_b;
     SK_GLOBAL SK_T *c = c_block + c_at + SK_GROUP_Z * p.batch_c;
     SK_R sum[SK_TM][SK_TN];
+    SK_END_USE;
     for (i = 0; i < SK_TM; i++)
         for (j = 0; j < SK_TN; j++) sum[i][j] = 0;
     for (k0 = begin; k0 < end; k0 += SK_BK) {
@@ -136,7 +181,13 @@ SK_KERNEL void gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), const sk_ge
             int row = m0 + ty + i * (SK_BM / SK_TM), column = n0 + tx + j * SK_XS;
             if (row < p.m && column < p.n) {
                 SK_GLOBAL SK_T *to = c + row * p.ldc + column;
-                SK_STORE(to, 0, p.accumulate ? SK_LOAD(to, 0) + sum[i][j] : sum[i][j]);
+                SK_R v = p.accumulate ? SK_LOAD(to, 0) + sum[i][j] : sum[i][j];
+#if SK_END
+                if (p.keep) SK_STORE(to, 0, v);
+                d[row * p.ldc + column] = SK_ENDED(SK_R, v, e[SK_E_AT(row, column)]);
+#else
+                SK_STORE(to, 0, v);
+#endif
             }
         }
 }

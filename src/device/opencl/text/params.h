@@ -9,6 +9,7 @@ typedef struct sk_gemm {
     int accumulate;
     int splits, part; /* k is cut into so many parts of this length */
     int rows;         /* of one item */
+    int keep;         /* somebody wants c itself, beside what is made of it */
 } sk_gemm;
 
 typedef struct sk_walk { /* copy */
