@@ -45,10 +45,8 @@ static int run(const cli_args *args)
     stk_cache_report report;
     const char *verb = args->nrest ? args->rest[0] : "info";
     bool clear = !strcmp(verb, "clear");
-    if (!clear && strcmp(verb, "info"))
-        return cli_usage(args, "\"%s\": say info or clear", verb);
-    stk_status status =
-        clear ? stk_cache_clear(&report, &err) : stk_cache_describe(&report, &err);
+    if (!clear && strcmp(verb, "info")) return cli_usage(args, "\"%s\": say info or clear", verb);
+    stk_status status = clear ? stk_cache_clear(&report, &err) : stk_cache_describe(&report, &err);
     if (status != STK_OK) return cli_fail(args, &err);
     if (args->json)
         print_json(&report, clear);

@@ -77,7 +77,7 @@ typedef struct stk_device_caps {
     bool only_by_name;
     /* Small products with trained weights are wanted as so many summands; 0: whole. */
     int32_t owners;
-    bool joins_updates; /* a launch costs more than a cache saves: updates of any size in one */
+    bool joins_updates;    /* a launch costs more than a cache saves: updates of any size in one */
     int64_t largest_block; /* bytes; 0: as much as there is. Larger arenas are cut up (plan.h) */
     int64_t memory;        /* bytes of its own; 0: those of the host */
 } stk_device_caps;

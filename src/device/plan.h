@@ -80,9 +80,9 @@ struct stk_plan {
     /* One arena, or several where it would be larger than a block of the device may be. */
     int32_t narenas;
     int64_t arena_size[STK_MOST_ARENAS];
-    int64_t arena_bytes; /* of all */
+    int64_t arena_bytes;                     /* of all */
     bool no_fuse, outside_results, join_all; /* join_all: caps.joins_updates of its device */
-    double election_ms; /* spent on timing implementations */
+    double election_ms;                      /* spent on timing implementations */
     /* filled before loading */
     stk_block *memory[STK_MOST_ARENAS]; /* the arenas on the device */
     stk_address uniforms;               /* where a run's uniforms go; no block: nobody reads them */

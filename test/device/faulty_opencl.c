@@ -57,7 +57,7 @@ static void *real(const char *name)
 }
 
 #define REAL(name, result, ...)                                                                    \
-    static result (*call) __VA_ARGS__;                                                             \
+    static result(*call) __VA_ARGS__;                                                              \
     if (!call) *(void **)(void *)&call = real("cl" #name);                                         \
     cl_int bad = note(#name)
 
@@ -123,8 +123,8 @@ EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_uint block, 
                                    const void *from, cl_uint c, const cl_event *e, cl_event *f)
 {
     REAL(EnqueueWriteBuffer, cl_int,
-         (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void *, cl_uint, const cl_event *,
-          cl_event *));
+         (cl_command_queue, cl_mem, cl_uint, size_t, size_t, const void *, cl_uint,
+          const cl_event *, cl_event *));
     return bad ? bad : call(q, m, block, at, n, from, c, e, f);
 }
 

@@ -104,7 +104,8 @@ static stk_tensor *numbers(stk_dtype dtype, int32_t rank, const int64_t *shape, 
     for (int64_t i = 0; i < stk_tensor_count(t); i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         double u = (double)(seed >> 11) * 0x1p-53;
-        CHECK_OK(stk_tensor_set(t, i, dtype == STK_I64 ? floor(u * OUT) : (2 * u - 1) * scale, &err));
+        CHECK_OK(
+            stk_tensor_set(t, i, dtype == STK_I64 ? floor(u * OUT) : (2 * u - 1) * scale, &err));
     }
     return t;
 }

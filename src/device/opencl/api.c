@@ -17,7 +17,7 @@ static void open_library(void)
     void *library = dlopen(wish ? wish : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
     complete = true;
-#define STK_CL(result, name, arguments)                                                            \
+#define STK_CL(name, result, arguments)                                                            \
     *(void **)(void *)&table.name = dlsym(library, "cl" #name);                                    \
     complete &= table.name != NULL;
 #include "device/opencl/api.def"

@@ -56,7 +56,7 @@ enum {
 #define CL_DEVICE_TYPE_ALL 0xFFFFFFFFu
 
 typedef struct stk_cl {
-#define STK_CL(result, name, arguments) result (*name) arguments;
+#define STK_CL(name, result, arguments) result(*name) arguments;
 #include "device/opencl/api.def"
 } stk_cl;
 

@@ -83,10 +83,8 @@ void stk_cl_arg_of(stk_cl_build *b, const stk_task *t, int32_t arg, int64_t item
         stk_cl_give_up(b, stk_fail(b->err, STK_ERR_INTERNAL, "a launch with too many arguments"));
         return;
     }
-    b->slot[b->nslots++] = (stk_cl_place){.offset = link->at.offset,
-                                          .slot = link->slot,
-                                          .item = (int32_t)item,
-                                          .index = b->args};
+    b->slot[b->nslots++] = (stk_cl_place){
+        .offset = link->at.offset, .slot = link->slot, .item = (int32_t)item, .index = b->args};
     b->args += 2;
 }
 

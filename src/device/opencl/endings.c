@@ -47,7 +47,8 @@ static bool can_move(const stk_plan *p, int64_t k, int64_t j)
 {
     const stk_task *t = &p->tasks[j];
     int32_t out = stk_root(p, t->arg[2]);
-    if (out == stk_root(p, p->tasks[k].arg[0]) || out == stk_root(p, p->tasks[k].arg[1])) return false;
+    if (out == stk_root(p, p->tasks[k].arg[0]) || out == stk_root(p, p->tasks[k].arg[1]))
+        return false;
     for (int64_t i = k + 1; i < j; i++) {
         const stk_task *other = &p->tasks[i];
         if (other->kernel < 0) return false; /* control flow: runs end there */

@@ -32,7 +32,7 @@ typedef struct stk_cl_device {
     /* how far it is, under the lock */
     cl_event mark[STK_CL_AHEAD];
     int64_t runs;
-    cl_int lost; /* the error after which nothing is believed any more; atomic */
+    cl_int lost;                  /* the error after which nothing is believed any more; atomic */
     char about[160], driver[192]; /* name for people; everything that a compiled program hangs on */
     /* programs that were built, and what it took */
     pthread_mutex_t lock;

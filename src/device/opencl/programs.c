@@ -15,6 +15,7 @@
 #include "base/trace.h"
 #include "device/opencl/cache.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +73,12 @@ static cl_program load_binary(stk_cl_device *d, const head *want, const char *op
     const head *h = (const head *)(const void *)data;
     const unsigned char *binary = (const unsigned char *)data + sizeof *h;
     cl_program program = NULL;
+    size_t bytes = size > sizeof *h ? size - sizeof *h : 0;
     if (size > sizeof *h && !memcmp(h->magic, MAGIC, sizeof MAGIC) && h->version == VERSION &&
-        h->text == want->text && !memcmp(h->key, want->key, sizeof h->key) &&
-        h->size == size - sizeof *h && h->crc == stk_crc32c(0, binary, (size_t)h->size)) {
-        size_t bytes = (size_t)h->size;
-        program = d->cl->CreateProgramWithBinary(d->context, 1, &d->id, &bytes, &binary, &good,
-                                                 &code);
+        h->text == want->text && !memcmp(h->key, want->key, sizeof h->key) && h->size == bytes &&
+        h->crc == stk_crc32c(0, binary, bytes)) {
+        program =
+            d->cl->CreateProgramWithBinary(d->context, 1, &d->id, &bytes, &binary, &good, &code);
     }
     if (program && (code != CL_SUCCESS || good != CL_SUCCESS ||
                     d->cl->BuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS)) {
@@ -118,6 +119,20 @@ static void save_binary(stk_cl_device *d, const head *like, cl_program program)
     stk_free(binary);
 }
 
+/* STOKER_OPENCL_LOG=FILE: what was built, how long it took, what the compiler said. */
+static void write_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void write_log(const char *format, ...)
+{
+    const char *path = getenv("STOKER_OPENCL_LOG");
+    FILE *file = path && *path ? fopen(path, "ae") : NULL;
+    va_list list;
+    if (!file) return;
+    va_start(list, format);
+    vfprintf(file, format, list);
+    va_end(list);
+    fclose(file);
+}
+
 /* ---- building -------------------------------------------------------------------------------------------- */
 
 static stk_status fail_build(stk_cl_device *d, const char *name, const char *options,
@@ -126,18 +141,22 @@ static stk_status fail_build(stk_cl_device *d, const char *name, const char *opt
     enum { SHOWN = 300 };
     size_t size = 0;
     char *log = NULL;
-    if (program) (void)d->cl->GetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    if (program)
+        (void)d->cl->GetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     if (size && size < 1 << 20) log = stk_calloc(1, size + 1);
     if (log)
         (void)d->cl->GetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
-    if (log && getenv("STOKER_OPENCL_LOG")) fprintf(stderr, "%s\n", log);
+    if (log) write_log("%s\n", log);
     const char *first = log ? strstr(log, "error") : NULL;
-    stk_status status = stk_fail(
-        err, STK_ERR_DEVICE,
-        "%s: its compiler refuses %s (%s): %s: %.*s; STOKER_OPENCL_LOG=1 shows all it says, "
-        "--device cpu does without it",
-        d->device.name[0] ? d->device.name : d->about, name, options, stk_cl_error_name(code), SHOWN,
-        first ? first : log && *log ? log : "no reason given");
+    stk_status status = stk_fail(err, STK_ERR_DEVICE,
+                                 "%s: its compiler refuses %s (%s): %s: %.*s; "
+                                 "STOKER_OPENCL_LOG=/dev/stderr shows all it says, "
+                                 "--device cpu does without it",
+                                 d->device.name[0] ? d->device.name : d->about, name, options,
+                                 stk_cl_error_name(code), SHOWN,
+                                 first         ? first
+                                 : log && *log ? log
+                                               : "no reason given");
     stk_free(log);
     return status;
 }
@@ -194,9 +213,11 @@ static stk_status make(stk_cl_device *d, const stk_cl_source *source, uint64_t t
     stk_trace_span(trace, "kernel compile", 0);
     double ms = (double)(stk_now_ns() - start) / 1e6;
     d->build_ms += ms;
-    if (getenv("STOKER_OPENCL_LOG"))
-        fprintf(stderr, "%s: %s %s in %.0f ms: %s\n", d->device.name, source->name,
-                status != STK_OK ? "refused" : d->built > built ? "built" : "found", ms, options);
+    write_log("%s: %s %s in %.0f ms: %s\n", d->device.name, source->name,
+              status != STK_OK   ? "refused"
+              : d->built > built ? "built"
+                                 : "found",
+              ms, options);
     if (status == STK_OK)
         *out = p;
     else

@@ -13,8 +13,8 @@ static cl_int fill_zero(stk_cl_device *d, cl_mem mem, size_t bytes)
 {
     const uint32_t zero = 0;
     cl_event filled = NULL;
-    cl_int code = d->cl->EnqueueFillBuffer(d->transfers, mem, &zero, sizeof zero, 0, bytes, 0, NULL,
-                                           &filled);
+    cl_int code =
+        d->cl->EnqueueFillBuffer(d->transfers, mem, &zero, sizeof zero, 0, bytes, 0, NULL, &filled);
     if (code != CL_SUCCESS) return code;
     code = d->cl->WaitForEvents(1, &filled);
     (void)d->cl->ReleaseEvent(filled);
@@ -198,10 +198,10 @@ static stk_status queue_send(stk_device *device, stk_address to, const void *fro
     cl_event now = NULL;
     cl_uint waits = after && after->event ? 1 : 0;
     const cl_event *list = waits ? &after->event : NULL;
-    cl_int code = bytes ? d->cl->EnqueueWriteBuffer(d->transfers, stk_cl_mem_of(to.block), 0,
-                                                    (size_t)to.offset, bytes, from, waits, list,
-                                                    &now)
-                        : d->cl->EnqueueMarkerWithWaitList(d->transfers, waits, list, &now);
+    cl_int code = bytes
+                      ? d->cl->EnqueueWriteBuffer(d->transfers, stk_cl_mem_of(to.block), 0,
+                                                  (size_t)to.offset, bytes, from, waits, list, &now)
+                      : d->cl->EnqueueMarkerWithWaitList(d->transfers, waits, list, &now);
     STK_TRY(done(d, "a transfer", code, err));
     if (sent)
         renew(d, sent, now);

@@ -49,11 +49,11 @@ const char *stk_cl_impl_name(stk_device *d, stk_kernel kernel, int32_t i)
 static const struct {
     const char *type, *lane, *name;
 } types[] = {
-    [STK_F32] = {"float", "float", "f32"},   [STK_F64] = {"double", "double", "f64"},
-    [STK_F16] = {"ushort", "float", "f16"},  [STK_BF16] = {"ushort", "float", "bf16"},
-    [STK_I8] = {"char", "sk_long", "i8"},    [STK_U8] = {"uchar", "sk_long", "u8"},
-    [STK_I16] = {"short", "sk_long", "i16"}, [STK_U16] = {"ushort", "sk_long", "u16"},
-    [STK_I32] = {"int", "sk_long", "i32"},   [STK_U32] = {"uint", "sk_long", "u32"},
+    [STK_F32] = {"float", "float", "f32"},     [STK_F64] = {"double", "double", "f64"},
+    [STK_F16] = {"ushort", "float", "f16"},    [STK_BF16] = {"ushort", "float", "bf16"},
+    [STK_I8] = {"char", "sk_long", "i8"},      [STK_U8] = {"uchar", "sk_long", "u8"},
+    [STK_I16] = {"short", "sk_long", "i16"},   [STK_U16] = {"ushort", "sk_long", "u16"},
+    [STK_I32] = {"int", "sk_long", "i32"},     [STK_U32] = {"uint", "sk_long", "u32"},
     [STK_I64] = {"sk_long", "sk_long", "i64"}, [STK_U64] = {"sk_ulong", "sk_long", "u64"},
     [STK_BOOL] = {"uchar", "int", "bool"},
 };

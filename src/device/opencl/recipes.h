@@ -34,8 +34,8 @@ typedef struct stk_cl_ending {
 /* What is noted about a task. */
 typedef struct stk_cl_chosen {
     const stk_cl_recipe *recipe; /* NULL: nothing to launch */
-    stk_cl_ending ending;        /* kind 0: none. Of a product: the next task, which has no launch */
-    bool ended;                  /* is such a next task */
+    stk_cl_ending ending; /* kind 0: none. Of a product: the next task, which has no launch */
+    bool ended;           /* is such a next task */
 } stk_cl_chosen;
 
 /* endings.c: moves operations behind the products they can be done with, and gives all tasks their times. */
@@ -46,9 +46,9 @@ typedef struct stk_cl_build {
     stk_plan *plan;
     const stk_task *task;
     stk_cl_ending ending; /* to be done with it; its task is the next one */
-    const char *impl; /* the implementation that was chosen */
-    bool loading;     /* else arranging */
-    int64_t scratch;  /* bytes asked for so far */
+    const char *impl;     /* the implementation that was chosen */
+    bool loading;         /* else arranging */
+    int64_t scratch;      /* bytes asked for so far */
     stk_status status;
     stk_error *err;
     /* the launch at hand */
@@ -69,7 +69,7 @@ void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const 
     __attribute__((format(printf, 4, 5)));
 void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *kernel,
                       const char *options);
-void stk_cl_arg(stk_cl_build *b, int32_t arg, int64_t item);       /* argument of the task */
+void stk_cl_arg(stk_cl_build *b, int32_t arg, int64_t item); /* argument of the task */
 void stk_cl_arg_of(stk_cl_build *b, const stk_task *t, int32_t arg, int64_t item);
 void stk_cl_room_arg(stk_cl_build *b, int64_t room, int64_t item); /* scratch from stk_cl_room */
 void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_t item);
@@ -108,7 +108,8 @@ bool stk_cl_supports(stk_device *d, stk_kernel kernel, const void *params, char 
 const char *stk_cl_impl_name(stk_device *d, stk_kernel kernel, int32_t i);
 
 /* Reasons shared by several. */
-const char *stk_cl_refuse_real(const stk_cl_device *d, int64_t dtype);  /* unless f32, or f64 it has */
-const char *stk_cl_refuse_lane(const stk_cl_device *d, int64_t dtype);  /* f64 without f64 */
+const char *stk_cl_refuse_real(const stk_cl_device *d,
+                               int64_t dtype); /* unless f32, or f64 it has */
+const char *stk_cl_refuse_lane(const stk_cl_device *d, int64_t dtype); /* f64 without f64 */
 
 #endif

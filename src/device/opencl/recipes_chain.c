@@ -98,8 +98,7 @@ static void add_positions(writer *w)
 {
     const stk_chain *c = w->c;
     int32_t at = 2 * w->segments, strides = at + c->rank;
-    if (has_access(c, STK_ACCESS_ROW))
-        add(w, "    int row = i %% p.q[%d];\n", at + c->rank - 1);
+    if (has_access(c, STK_ACCESS_ROW)) add(w, "    int row = i %% p.q[%d];\n", at + c->rank - 1);
     if (!has_access(c, STK_ACCESS_STRIDED)) return;
     add(w, "    int left = i;\n");
     for (int32_t k = c->rank - 1; k >= 0; k--)
@@ -128,7 +127,8 @@ static void add_constant(writer *w, const stk_chain_const *k)
     else if (isinf(v))
         add(w, "(%s)(%s1.0%s / 0.0%s);\n", lane_type(k->lane), v < 0 ? "-" : "", f, f);
     else
-        add(w, "(%s)%a%s;\n", lane_type(k->lane), k->lane == STK_LANE_F32 ? (double)(float)v : v, f);
+        add(w, "(%s)%a%s;\n", lane_type(k->lane), k->lane == STK_LANE_F32 ? (double)(float)v : v,
+            f);
 }
 
 static void add_loads(writer *w)
@@ -136,8 +136,8 @@ static void add_loads(writer *w)
     const stk_chain *c = w->c;
     for (int32_t i = 0; i < c->inputs; i++) {
         const stk_chain_input *in = &c->input[i];
-        add(w, "    %s r%d = sk_load_%s(x%d, ", lane_type((int)stk_lane_of((stk_dtype)in->dtype)), i,
-            stk_cl_short(in->dtype), i);
+        add(w, "    %s r%d = sk_load_%s(x%d, ", lane_type((int)stk_lane_of((stk_dtype)in->dtype)),
+            i, stk_cl_short(in->dtype), i);
         switch ((stk_access)in->access) {
         case STK_ACCESS_DENSE: add(w, "i);\n"); break;
         case STK_ACCESS_SCALAR: add(w, "0);\n"); break;

@@ -11,11 +11,8 @@ static int64_t volume(const int64_t s[3]) { return s[0] * s[1] * s[2]; }
 
 static sk_conv numbers_of(const stk_conv *c)
 {
-    sk_conv p = {.n = (int)c->n,
-                 .ic = (int)c->ic,
-                 .oc = (int)c->oc,
-                 .groups = (int)c->groups,
-                 .splits = 1};
+    sk_conv p = {
+        .n = (int)c->n, .ic = (int)c->ic, .oc = (int)c->oc, .groups = (int)c->groups, .splits = 1};
     for (int i = 0; i < 3; i++) {
         p.in[i] = (int)c->in[i];
         p.out[i] = (int)c->out[i];
@@ -219,10 +216,8 @@ static const char *refuse_pool(const stk_cl_device *d, const void *params)
     {                                                                                              \
         emit_pool(b, params, #suffix, input, (const int[]){__VA_ARGS__, -1});                      \
     }                                                                                              \
-    const stk_cl_recipe stk_cl_recipe_##suffix = {.kernel = kernel_id,                             \
-                                                  .name = "gather",                                \
-                                                  .refuses = refuse_pool,                          \
-                                                  .emit = emit_##suffix};
+    const stk_cl_recipe stk_cl_recipe_##suffix = {                                                 \
+        .kernel = kernel_id, .name = "gather", .refuses = refuse_pool, .emit = emit_##suffix};
 POOL(STK_K_MAX_POOL, max_pool, false, 1, 1, 0)
 POOL(STK_K_MAX_POOL_GRAD, max_pool_grad, true, 0, 1, 1)
 POOL(STK_K_MAX_POOL_PICK, max_pool_pick, false, 0, 1, 1)

@@ -38,7 +38,8 @@ static sk_gemm numbers_of(const stk_gemm *g)
 
 static void emit_product(stk_cl_build *b, const stk_gemm *g, const char *options)
 {
-    stk_cl_kernel(b, "gemm.cl", "gemm", "-DSK_T=%s -DSK_R=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s -DSK_END=%d %s",
+    stk_cl_kernel(b, "gemm.cl", "gemm",
+                  "-DSK_T=%s -DSK_R=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s -DSK_END=%d %s",
                   stk_cl_type(g->dtype), stk_cl_lane(g->dtype), stk_cl_short(g->dtype),
                   stk_cl_short(g->dtype), b->ending.kind, options);
 }
@@ -90,7 +91,8 @@ static void emit_tiled(stk_cl_build *b, const void *params)
     const stk_gemm *g = params;
     const int64_t item = stk_cl_size(g->dtype);
     int64_t x = stk_ceil_div(g->n, TILE), y = stk_ceil_div(g->m, TILE), room = 0;
-    int64_t splits = splits_of(g, x * y * g->batch, b->ending.kind != 0), count = g->m * g->n * g->batch;
+    int64_t splits = splits_of(g, x * y * g->batch, b->ending.kind != 0),
+            count = g->m * g->n * g->batch;
     sk_gemm p = numbers_of(g);
     if (count == 0) return;
     if (splits > 1) {

@@ -117,10 +117,8 @@ static sorting emit_order(stk_cl_build *b, int32_t arg, int64_t dtype, bool rows
 static void emit_sort(stk_cl_build *b, const void *params)
 {
     const stk_sort_params *q = params;
-    sk_lines p = {.outer = (int)q->outer,
-                  .n = (int)q->n,
-                  .inner = (int)q->inner,
-                  .b = q->descending};
+    sk_lines p = {
+        .outer = (int)q->outer, .n = (int)q->n, .inner = (int)q->inner, .b = q->descending};
     char options[160];
     int64_t count = q->outer * q->k * q->inner, item = stk_cl_size(q->dtype);
     if (count == 0) return;
@@ -210,11 +208,9 @@ static void emit_scatter(stk_cl_build *b, const void *params)
     if (count == 0) return;
     p.set = s->mode == STK_SCATTER_SET;
     if (!few)
-        order = emit_order(b, 0, g->index, true,
-                           (sk_lines){.outer = (int)g->batch,
-                                      .n = (int)g->count,
-                                      .inner = 1,
-                                      .a = (int)g->n});
+        order = emit_order(
+            b, 0, g->index, true,
+            (sk_lines){.outer = (int)g->batch, .n = (int)g->count, .inner = 1, .a = (int)g->n});
     start_adds(b, few ? "scatter_few" : "scatter_sorted", g->dtype, g->index, s->base);
     if (few) {
         stk_cl_arg(b, 0, stk_cl_size(g->index));
@@ -290,10 +286,8 @@ const stk_cl_recipe stk_cl_recipe_gather = {
     .kernel = STK_K_GATHER, .name = "plain", .refuses = refuse_gather, .emit = emit_gather};
 const stk_cl_recipe stk_cl_recipe_scatter = {
     .kernel = STK_K_SCATTER, .name = "sorted", .refuses = refuse_scatter, .emit = emit_scatter};
-const stk_cl_recipe stk_cl_recipe_take_along = {.kernel = STK_K_TAKE_ALONG,
-                                                .name = "plain",
-                                                .refuses = refuse_along,
-                                                .emit = emit_take_along};
+const stk_cl_recipe stk_cl_recipe_take_along = {
+    .kernel = STK_K_TAKE_ALONG, .name = "plain", .refuses = refuse_along, .emit = emit_take_along};
 const stk_cl_recipe stk_cl_recipe_put_along = {
     .kernel = STK_K_PUT_ALONG, .name = "lines", .refuses = refuse_along, .emit = emit_put_along};
 const stk_cl_recipe stk_cl_recipe_ravel_index = {

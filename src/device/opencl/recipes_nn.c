@@ -113,11 +113,11 @@ static void emit_cell(stk_cl_build *b, const stk_rnn_params *r, const cell *c)
     int64_t item = stk_cl_size(r->dtype), lanes = b->d->is_cpu ? 1 : 64;
     int64_t room = c->scratch ? stk_cl_room(b, r->batch * 4 * r->hidden * item) : 0;
     if (r->batch == 0) return;
-    stk_cl_kernel(b, "rnn.cl", c->kernel,
-                  "-DSK_R=%s -DSK_CELL=%d -DSK_LANES=%d -DSK_MASK=%d -DSK_DHS=%d -DSK_DH=%d -DSK_DC=%d",
-                  stk_cl_type(r->dtype), c->number, (int)lanes, (r->given & STK_RNN_MASK) != 0,
-                  (r->given & STK_RNN_DHS) != 0, (r->given & STK_RNN_DH) != 0,
-                  (r->given & STK_RNN_DC) != 0);
+    stk_cl_kernel(
+        b, "rnn.cl", c->kernel,
+        "-DSK_R=%s -DSK_CELL=%d -DSK_LANES=%d -DSK_MASK=%d -DSK_DHS=%d -DSK_DH=%d -DSK_DC=%d",
+        stk_cl_type(r->dtype), c->number, (int)lanes, (r->given & STK_RNN_MASK) != 0,
+        (r->given & STK_RNN_DHS) != 0, (r->given & STK_RNN_DH) != 0, (r->given & STK_RNN_DC) != 0);
     for (int32_t i = 0; i < c->fixed; i++) stk_cl_arg(b, i, item);
     for (int32_t which = STK_RNN_MASK; which <= STK_RNN_DC; which *= 2) /* panels are not needed */
         if (r->given & which)
@@ -139,10 +139,8 @@ static const char *refuse_cell(const stk_cl_device *d, const void *params)
     {                                                                                              \
         emit_cell(b, params, &(const cell){#suffix, __VA_ARGS__});                                 \
     }                                                                                              \
-    const stk_cl_recipe stk_cl_recipe_##suffix = {.kernel = kernel_id,                             \
-                                                  .name = "sequences",                             \
-                                                  .refuses = refuse_cell,                          \
-                                                  .emit = emit_##suffix};
+    const stk_cl_recipe stk_cl_recipe_##suffix = {                                                 \
+        .kernel = kernel_id, .name = "sequences", .refuses = refuse_cell, .emit = emit_##suffix};
 CELL(STK_K_LSTM, lstm, 0, 5, 5, true)
 CELL(STK_K_LSTM_GRAD, lstm_grad, 1, 4, 3, false)
 CELL(STK_K_GRU, gru, 2, 4, 3, true)
@@ -186,10 +184,10 @@ static void emit_resize(stk_cl_build *b, const void *params)
                                    r->transposed ? r->out_w : r->in_w,
                                    r->transposed ? r->in_w : r->out_w, &across, b->err));
     int64_t in_item = stk_cl_size(r->in_dtype), out_item = stk_cl_size(r->out_dtype);
-    stk_cl_kernel(b, "image.cl", "resize", "-DSK_RESIZE=1 -DSK_COPIES=%d -DSK_T=%s -DSK_Y=%s -DSK_A=%s",
-                  copies, copies ? stk_cl_item(in_item) : stk_cl_type(r->in_dtype),
-                  copies ? stk_cl_item(out_item) : stk_cl_type(r->out_dtype),
-                  stk_cl_lane(r->out_dtype));
+    stk_cl_kernel(
+        b, "image.cl", "resize", "-DSK_RESIZE=1 -DSK_COPIES=%d -DSK_T=%s -DSK_Y=%s -DSK_A=%s",
+        copies, copies ? stk_cl_item(in_item) : stk_cl_type(r->in_dtype),
+        copies ? stk_cl_item(out_item) : stk_cl_type(r->out_dtype), stk_cl_lane(r->out_dtype));
     stk_cl_arg(b, 0, in_item);
     if (down && across) {
         put_taps(b, down);

@@ -89,11 +89,8 @@ void stk_cl_add_parts(stk_cl_build *b, int64_t dtype, int64_t room, int32_t out,
                       int64_t parts, int64_t inner)
 {
     stk_reduce_params like = {.kind = STK_REDUCE_SUM, .dtype = (int32_t)dtype};
-    sk_lines p = {.outer = (int)outer,
-                  .n = (int)parts,
-                  .inner = (int)inner,
-                  .a = 1,
-                  .b = (int)parts};
+    sk_lines p = {
+        .outer = (int)outer, .n = (int)parts, .inner = (int)inner, .a = 1, .b = (int)parts};
     emit_lines(b, &like, NULL, p);
     stk_cl_room_arg(b, room, stk_cl_size(dtype));
     stk_cl_arg(b, out, stk_cl_size(dtype));
@@ -112,8 +109,9 @@ static int32_t lanes_for(const stk_cl_build *b, int64_t n)
 static void start_rows(stk_cl_build *b, int32_t which, const char *kernel, int64_t dtype, int64_t n,
                        const char *more)
 {
-    stk_cl_kernel(b, "rows.cl", kernel, "-DSK_ROWS=%d -DSK_R=%s -DSK_LANES=%d -DSK_GROUP_SIZE=%d %s",
-                  which, stk_cl_type(dtype), lanes_for(b, n), GROUP, more);
+    stk_cl_kernel(b, "rows.cl", kernel,
+                  "-DSK_ROWS=%d -DSK_R=%s -DSK_LANES=%d -DSK_GROUP_SIZE=%d %s", which,
+                  stk_cl_type(dtype), lanes_for(b, n), GROUP, more);
 }
 
 static void end_rows(stk_cl_build *b, const sk_rows *p)

@@ -44,10 +44,11 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
                         stk_kernel_name(kernel), d->device.name, why);
     for (int32_t i = 0; i < t->nargs; i++)
         if (p->home[t->arg[i]].bytes > INT32_MAX)
-            return stk_fail(err, STK_ERR_UNSUPPORTED,
-                            "%s: an array of %lld bytes; kernels of %s count to 2^31: use a smaller "
-                            "batch",
-                            t->label, (long long)p->home[t->arg[i]].bytes, d->device.name);
+            return stk_fail(
+                err, STK_ERR_UNSUPPORTED,
+                "%s: an array of %lld bytes; kernels of %s count to 2^31: use a smaller "
+                "batch",
+                t->label, (long long)p->home[t->arg[i]].bytes, d->device.name);
     stk_cl_build b = {.d = d, .plan = p, .task = t, .impl = c->recipe->name, .err = err};
     c->recipe->emit(&b, t->params);
     t->scratch_bytes = b.scratch;
@@ -67,8 +68,12 @@ stk_status stk_cl_arrange(stk_device *d, stk_plan *p, const stk_arrange_options 
 void stk_cl_report(const stk_plan *p, int64_t task, stk_task_report *out)
 {
     const stk_cl_chosen *c = p->tasks[task].own;
-    *out = (stk_task_report){
-        .impl = !c || !c->recipe ? "-" : c->ended ? "ending" : c->recipe->name, .units = 1, .parts = 1, .threads = 1};
+    *out = (stk_task_report){.impl = !c || !c->recipe ? "-"
+                                     : c->ended       ? "ending"
+                                                      : c->recipe->name,
+                             .units = 1,
+                             .parts = 1,
+                             .threads = 1};
 }
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
@@ -143,9 +148,8 @@ static cl_int write_uniforms(stk_cl_device *d, const sequence *s, const stk_run 
         size_t piece = WHOLE;
         while (piece > left) piece /= 2;
         while (at % piece) piece /= 2;
-        cl_int code =
-            d->cl->EnqueueFillBuffer(d->queue, stk_cl_mem_of(s->uniforms.block), from, piece, at,
-                                     piece, 0, NULL, NULL);
+        cl_int code = d->cl->EnqueueFillBuffer(d->queue, stk_cl_mem_of(s->uniforms.block), from,
+                                               piece, at, piece, 0, NULL, NULL);
         if (code != CL_SUCCESS) return code;
         from += piece;
         at += piece;

@@ -273,7 +273,8 @@ static void describe(tester *t)
     snprintf(r->device, sizeof r->device, "%s", device.name);
     snprintf(r->detail, sizeof r->detail, "%s", device.detail);
     snprintf(r->compiler, sizeof r->compiler, "%s", __VERSION__);
-    if (t->device != t->reference) { /* it has no instruction sets of ours: its kind stands for one */
+    if (t->device !=
+        t->reference) { /* it has no instruction sets of ours: its kind stands for one */
         stk_selftest_set *set = &r->sets[r->nsets++];
         snprintf(set->name, sizeof set->name, "%.*s", (int)strcspn(device.name, ":"), device.name);
         set->built = set->here = true;

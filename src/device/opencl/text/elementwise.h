@@ -134,7 +134,10 @@ SK_FN sk_long sk_shl_i64(sk_long a, sk_long b)
 {
     return b >= 0 && b < 64 ? (sk_long)((sk_ulong)a << b) : 0;
 }
-SK_FN sk_long sk_shr_i64(sk_long a, sk_long b) { return b >= 0 && b < 64 ? a >> b : a < 0 ? -1 : 0; }
+SK_FN sk_long sk_shr_i64(sk_long a, sk_long b)
+{
+    return b >= 0 && b < 64 ? a >> b : a < 0 ? -1 : 0;
+}
 SK_FN int sk_isnan_i64(sk_long a) { return 0; }
 SK_FN int sk_isinf_i64(sk_long a) { return 0; }
 SK_FN int sk_isfinite_i64(sk_long a) { return 1; }
