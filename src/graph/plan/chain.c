@@ -308,7 +308,7 @@ static int32_t *find_users(const stk_plan *p)
 }
 
 /* Large updates stay on their own: they run behind their gradient, while it is in cache. */
-static bool only_updates(const stk_task *t, const int32_t *user)
+static bool only_updates(const stk_plan *p, const stk_task *t, const int32_t *user)
 {
     enum { LARGE = 1024 }; /* elements: worth a launch of its own, right behind its gradient */
     const stk_chain *c = t->params;
@@ -390,7 +390,7 @@ stk_status stk_plan_join_updates(stk_plan *p, stk_error *err)
         stk_free(user);
         return stk_fail_memory(err, "joining updates", (size_t)p->ntasks);
     }
-    for (int64_t k = 0; k < p->ntasks; k++) update[k] = only_updates(&p->tasks[k], user);
+    for (int64_t k = 0; k < p->ntasks; k++) update[k] = only_updates(p, &p->tasks[k], user);
     stk_free(user);
     stk_status status = STK_OK;
     for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++)
