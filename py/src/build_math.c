@@ -14,6 +14,14 @@ static stk_val as_real(stk_graph *g, stk_val x)
     return stk_g_cast(g, x, stk_dtype_size(d) <= 2 ? STK_F32 : STK_F64);
 }
 
+/* Integers are round already. */
+BUILD(round)
+{
+    int64_t dim[STK_MAX_RANK];
+    if (py_dtype_kind(stk_g_dtype(b->g, b->x[0])) == 'F') ONE(stk_g_round(b->g, b->x[0]));
+    for (int32_t i = 0; i < stk_g_rank(b->g, b->x[0]); i++) dim[i] = stk_g_dim(b->g, b->x[0], i);
+    ONE(stk_g_reshape(b->g, b->x[0], stk_g_rank(b->g, b->x[0]), dim));
+}
 BUILD(truediv) { ONE(stk_g_div(b->g, as_real(b->g, b->x[0]), as_real(b->g, b->x[1]))); }
 
 /* 0 where the divisor is 0; the divisor is replaced there, so that gradients stay finite. */

@@ -132,6 +132,8 @@ typedef struct py_iterator {
     struct py_iterator *next, **at; /* of all that have a stream */
     stk_tensor *few[8], **parts;
     long long elements;
+    stk_dataset *ds;
+    uint64_t epoch;
 } py_iterator;
 
 static PyTypeObject *iterator_type;
@@ -179,6 +181,28 @@ static void end_stream(py_iterator *it, bool wait)
     Py_END_ALLOW_THREADS;
 }
 
+static int start_stream(py_iterator *it, uint64_t epoch)
+{
+    stk_error err;
+    stk_status status;
+    stk_stream_options o = stk_dataset_options(it->ds);
+    o.epoch = it->epoch = epoch;
+    o.interrupt = interrupted;
+    Py_BEGIN_ALLOW_THREADS;
+    status = stk_dataset_stream(it->ds, &o, &it->stream, &err);
+    Py_END_ALLOW_THREADS;
+    if (status != STK_OK) {
+        py_data_raise(&err, "MakeIterator");
+        return -1;
+    }
+    it->next = all;
+    it->at = &all;
+    if (all) all->at = &it->next;
+    all = it;
+    it->ended = false;
+    return 0;
+}
+
 /* DataIterator(pipeline, template, epoch, numpy, has_python, owner) */
 static PyObject *iterator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -186,8 +210,6 @@ static PyObject *iterator_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     PyObject *pipe, *root, *owner;
     unsigned long long epoch;
     int numpy, has_python;
-    stk_error err;
-    stk_status status;
     if (!PyArg_ParseTuple(args, "O!OKppO", py_pipeline_type, &pipe, &root, &epoch, &numpy,
                           &has_python, &owner))
         return NULL;
@@ -198,23 +220,11 @@ static PyObject *iterator_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     it->has_python = has_python;
     it->process = getpid();
     it->owner = Py_NewRef(owner);
+    it->ds = stk_dataset_retain(ds);
     it->n = stk_dataset_schema(ds)->n;
     it->parts = it->n > 8 ? PyMem_Calloc((size_t)it->n, sizeof *it->parts) : it->few;
     if (!it->parts || template_read(root, &it->root)) goto fail;
-    stk_stream_options o = stk_dataset_options(ds);
-    o.epoch = epoch;
-    o.interrupt = interrupted;
-    Py_BEGIN_ALLOW_THREADS;
-    status = stk_dataset_stream(ds, &o, &it->stream, &err);
-    Py_END_ALLOW_THREADS;
-    if (status != STK_OK) {
-        py_data_raise(&err, "MakeIterator");
-        goto fail;
-    }
-    it->next = all;
-    it->at = &all;
-    if (all) all->at = &it->next;
-    all = it;
+    if (start_stream(it, epoch)) goto fail;
     return (PyObject *)it;
 fail:
     if (!PyErr_Occurred()) PyErr_NoMemory();
@@ -228,7 +238,10 @@ static void iterator_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (it->weak) PyObject_ClearWeakRefs(self);
-    if (!py_data_is_over()) end_stream(it, false);
+    if (!py_data_is_over()) {
+        end_stream(it, false);
+        stk_dataset_release(it->ds);
+    }
     template_free(&it->root);
     if (it->parts != it->few) PyMem_Free(it->parts);
     Py_XDECREF(it->owner);
@@ -293,7 +306,7 @@ static PyObject *iterator_close(PyObject *self, PyObject *u)
     Py_RETURN_NONE;
 }
 
-/* save() -> bytes, restore(bytes): where the walk is. */
+/* save() -> bytes, restore(bytes): the epoch, then where the walk is in it; nothing more when it has ended. */
 static PyObject *iterator_save(PyObject *self, PyObject *u)
 {
     (void)u;
@@ -301,10 +314,13 @@ static PyObject *iterator_save(PyObject *self, PyObject *u)
     void *bytes = NULL;
     size_t size = 0;
     stk_error err;
-    if (!it->stream) return PyBytes_FromString("");
-    if (stk_stream_save(it->stream, &bytes, &size, &err) != STK_OK)
+    if (it->stream && stk_stream_save(it->stream, &bytes, &size, &err) != STK_OK)
         return py_data_raise(&err, NULL);
-    PyObject *o = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
+    PyObject *o = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size + sizeof it->epoch));
+    if (o) {
+        memcpy(PyBytes_AS_STRING(o), &it->epoch, sizeof it->epoch);
+        if (size) memcpy(PyBytes_AS_STRING(o) + sizeof it->epoch, bytes, size);
+    }
     stk_state_free(bytes);
     return o;
 }
@@ -314,9 +330,18 @@ static PyObject *iterator_restore(PyObject *self, PyObject *bytes)
     char *data;
     Py_ssize_t size;
     stk_error err;
+    uint64_t epoch;
     if (PyBytes_AsStringAndSize(bytes, &data, &size)) return NULL;
-    if (!it->stream) return PyErr_Format(PyExc_ValueError, "the iterator has ended");
-    if (size && stk_stream_restore(it->stream, data, (size_t)size, &err) != STK_OK)
+    if (size < (Py_ssize_t)sizeof epoch)
+        return PyErr_Format(PyExc_ValueError, "these bytes are no position of an iterator");
+    memcpy(&epoch, data, sizeof epoch);
+    data += sizeof epoch;
+    size -= (Py_ssize_t)sizeof epoch;
+    end_stream(it, false);
+    it->ended = !size;
+    if (!size) Py_RETURN_NONE;
+    if (start_stream(it, epoch)) return NULL;
+    if (stk_stream_restore(it->stream, data, (size_t)size, &err) != STK_OK)
         return py_data_raise(&err, NULL);
     Py_RETURN_NONE;
 }

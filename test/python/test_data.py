@@ -84,3 +84,11 @@ def test_bill_names_functions_that_need_the_lock():
     D.range(3).map(lambda v: tf.numpy_function(lambda a: a, [v], tf.int64))
     title, why, _ = _function.bill()[-1]
     assert "test_data.py" in title and "numpy_function" in why
+
+
+def test_walks_are_counted_by_the_shuffle():
+    ds = D.range(100).shuffle(100, seed=5)
+    one, two = [[int(v) for v in ds.take(5)] for _ in range(2)]
+    assert one != two  # another dataset of the same shuffle goes on with it
+    again = D.range(100).shuffle(100, seed=5)
+    assert [int(v) for v in again.take(5)] == one

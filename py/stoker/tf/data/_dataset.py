@@ -59,6 +59,19 @@ def wrap_window(pipe, element_spec):
     return make("Window", pipe, element_spec)
 
 
+class _Walks:
+    """How many walks there were. A shuffle begins to count anew; what is made of it counts on with it."""
+
+    __slots__ = ("count", "shuffled")
+
+    def __init__(self, shuffled=False):
+        self.count, self.shuffled = 0, shuffled
+
+
+def _walks_of(inputs):
+    return next((i._walks for i in inputs if i._walks.shuffled), inputs[0]._walks if inputs else _Walks())
+
+
 class DatasetV2:
     """What tf.data calls a dataset. Immutable, except that every walk over it counts its epochs on."""
 
@@ -78,7 +91,8 @@ class DatasetV2:
             variants = [[s for _, s, _ in fields]]
         self._variants = variants or []
         self._python = python or any(i._python for i in inputs)
-        self._epoch, self._template, self._options_, self._cardinality = 0, None, None, None
+        self._template = self._options_ = self._cardinality = None
+        self._walks = _walks_of(self._inputs_)
         for i in inputs:
             self._options_ = self._options_ or i._options_
 
@@ -125,8 +139,8 @@ class DatasetV2:
 
     def _next_epoch(self):
         """The number that keys shuffles and random functions of the next walk."""
-        self._epoch += 1
-        return self._epoch - 1
+        self._walks.count += 1
+        return self._walks.count - 1
 
     def _walk(self, kind, numpy=False):
         if self._template is None:

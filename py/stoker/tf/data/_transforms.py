@@ -30,7 +30,9 @@ def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=No
     count = self._count()
     if count >= 0 and size >= count and self._pipe.random_access:
         size = -1  # an exact permutation, which needs no buffer
-    return self._same("Shuffle", self._pipe.shuffle(size, seed_of(seed), again))
+    made = self._same("Shuffle", self._pipe.shuffle(size, seed_of(seed), again))
+    made._walks = type(self._walks)(True)
+    return made
 
 
 @_method
