@@ -4,6 +4,8 @@ A row of ZOO is (name, builder, batch). A builder takes the keras module and giv
 (model, inputs, classes). Each entry of inputs is a shape, or (shape, n) for whole numbers below n; classes is a number of
 classes (sparse labels), or None when the target is what the model gives (mean square error)."""
 
+ROWS = 16  # batches of data
+
 
 def _classifier(keras, inputs, x, classes):
     x = keras.layers.Dense(classes, activation="softmax", name="classes")(x)

@@ -9,7 +9,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 import keras  # noqa: E402
 import numpy  # noqa: E402
 
-from models import ZOO, arrays  # noqa: E402
+from models import ROWS, ZOO, arrays  # noqa: E402
 
 folder = pathlib.Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
@@ -17,7 +17,7 @@ for name, builder, batch in ZOO:
     if sys.argv[2:] and name not in sys.argv[2:]:
         continue
     model, inputs, classes = builder(keras)
-    x, y = arrays(numpy, inputs, classes, model, 4 * batch)
+    x, y = arrays(numpy, inputs, classes, model, ROWS * batch)
     (folder / f"{name}.json").write_text(model.to_json())
     named = {"x": x[0]} if len(x) == 1 else {f"x{i}": one for i, one in enumerate(x)}
     numpy.savez(folder / f"{name}.npz", y=y, **named)

@@ -6,7 +6,7 @@
 #include "device/cpu/isa.h"
 
 static const stk_kernel kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
-static const char *const names[] = {"own", "columns", "onednn"};
+static const char *const names[] = {"own", "columns", "winograd", "onednn"};
 enum { KERNELS = 3, NAMES = sizeof names / sizeof names[0] };
 
 typedef struct conv_case {
@@ -47,6 +47,12 @@ static const conv_case cases[] = {
     {"bands of rows", 2, 16, 8, 1, {1, 40, 90}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {"bands of columns", 1, 256, 8, 1, {1, 4, 200}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {"kernel as large as input", 4, 3, 10, 1, {1, 4, 5}, {1, 4, 5}, ONE, ONE, {0}, {0}},
+    {"tiles of 2x2", 3, 16, 16, 1, {1, 10, 12}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"odd tiles and channels", 3, 17, 19, 1, {1, 9, 11}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"tiles, no padding", 2, 32, 16, 1, {1, 8, 11}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"tiles, one-sided padding", 3, 16, 33, 1, {1, 7, 6}, {1, 3, 3}, ONE, ONE, {0, 0, 2}, {0, 2, 0}},
+    {"tiles, full padding", 2, 18, 16, 1, {1, 6, 6}, {1, 3, 3}, ONE, ONE, {0, 2, 2}, {0, 2, 2}},
+    {"many tiles", 5, 16, 48, 1, {1, 31, 30}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {"1x1", 3, 8, 20, 1, {1, 5, 5}, {1, 1, 1}, ONE, ONE, {0}, {0}},
     {"1x1 stride", 3, 8, 16, 1, {1, 5, 6}, {1, 1, 1}, {1, 2, 2}, ONE, {0}, {0}},
     {"one pixel", 1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, ONE, ONE, {0}, {0}},

@@ -13,6 +13,7 @@
 #include "device/cpu/vec/norm.h"
 #include "device/cpu/vec/softmax.h"
 #include "device/cpu/vec/updates.h"
+#include "device/cpu/vec/winograd.h"
 
 extern const stk_vec STK_VEC(stk_vec);
 const stk_vec STK_VEC(stk_vec) = {
@@ -24,6 +25,7 @@ const stk_vec STK_VEC(stk_vec) = {
     .gemm_pairs = &STK_VEC(stk_vec_gemm_pairs),
     .resize = &STK_VEC(stk_vec_resize),
     .conv = &STK_VEC(stk_vec_conv),
+    .winograd = &STK_VEC(stk_vec_winograd),
     .pool = &STK_VEC(stk_vec_pool),
     .softmax = &STK_VEC(stk_vec_softmax),
     .norm = &STK_VEC(stk_vec_norm),

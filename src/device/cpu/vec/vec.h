@@ -34,6 +34,7 @@ typedef struct stk_vec {
     const struct stk_vec_gemm_pairs *gemm_pairs; /* gemm.h */
     const struct stk_vec_resize *resize;         /* resize.h */
     const struct stk_vec_conv *conv;             /* conv.h */
+    const struct stk_vec_winograd *winograd;     /* winograd.h */
     const struct stk_vec_pool *pool;             /* pool.h */
     const struct stk_vec_softmax *softmax;       /* softmax.h */
     const struct stk_vec_norm *norm;             /* norm.h */
