@@ -98,6 +98,12 @@ static PyObject *from_dlpack(PyObject *module, PyObject *o)
     return result;
 }
 
+static PyObject *tapes_active(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(py_tapes_active());
+}
+
 static PyObject *set_eager_step(PyObject *module, PyObject *o)
 {
     (void)module;
@@ -130,6 +136,7 @@ static PyMethodDef functions[] = {
     {"flow_scan", py_flow_scan, METH_VARARGS, NULL},
     {"swap_trace", py_swap_trace, METH_O, NULL},
     {"get_trace", py_get_trace, METH_NOARGS, NULL},
+    {"tapes_active", tapes_active, METH_NOARGS, NULL},
     {"set_eager_step", set_eager_step, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 

@@ -14,6 +14,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
+from keras.src.backend.tensorflow import _calls
 from keras.src.backend.tensorflow import _steps
 from keras.src.backend.tensorflow import _whole
 from stoker import tf as _tf
@@ -41,6 +42,15 @@ class TensorFlowTrainer(base_trainer.Trainer):
     @distribute_reduction_method.setter
     def distribute_reduction_method(self, value):
         self._distribute_reduction_method = value
+
+    # Calls outside of functions.
+
+    def __call__(self, *args, **kwargs):
+        found, made = _calls.call(self, args, kwargs)
+        return made if found else super().__call__(*args, **kwargs)
+
+    def _call_plainly(self, x, training):
+        return super().__call__(x) if training is None else super().__call__(x, training=training)
 
     # One step. Programs may override these; they are traced as they are.
 
