@@ -119,7 +119,8 @@ static stk_status prepare(job *j, stk_error *err)
     cli_use_compiled(args, j->file, &j->how, &j->goal);
     j->how.loss = j->goal.loss;
     j->how.metrics = j->goal.metrics;
-    status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
+    status = cli_choose_device(args, j->model, &j->data.view, j->fit.batch, &j->how, err);
+    if (status == STK_OK) status = stk_trainer_new(j->model, &j->how, &j->trainer, err);
     if (status == STK_OK) status = cli_load_weights(args, j->file, true, j->trainer, err);
     if (status == STK_OK) status = add_callbacks(j, err);
     return status;
@@ -253,6 +254,8 @@ static int train(job *j)
 {
     stk_error err = {.code = STK_OK};
     stk_status status = prepare(j, &err);
+    if (status == STK_OK)
+        status = cli_tell_islands(j->args, j->trainer, &j->data.view, j->fit.batch, &err);
     if (status == STK_OK) {
         print_plan(j);
         cli_catch_signals(j->trainer);
@@ -264,6 +267,7 @@ static int train(job *j)
         if (status != STK_OK) return failed(j, &err);
     }
     if (status == STK_OK) status = save_results(j, &err);
+    if (status == STK_OK) status = cli_log_placement(j->args, j->trainer, &err);
     if (status != STK_OK) return cli_fail(j->args, &err);
     print_end(j);
     return CLI_OK;

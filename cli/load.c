@@ -160,10 +160,90 @@ bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t
     if (!cli_int(args, "threads", 1, 4096, &threads)) return false;
     out->threads = (int32_t)threads;
     out->precision = cli_text(args, "precision", NULL);
-    if (stk_device_open(cli_text(args, "device", "default"), out->threads, &out->device, &err) !=
-        STK_OK) {
+    const char *device = cli_text(args, "device", "default");
+    if (!strcmp(device, "auto")) return true; /* cli_choose_device */
+    if (stk_device_open(device, out->threads, &out->device, &err) != STK_OK) {
         *code = cli_fail(args, &err);
         return false;
     }
     return true;
+}
+
+static void tell_choice(const stk_placement *p)
+{
+    char line[256];
+    for (int32_t i = 0; i < p->n && p->n > 1; i++) {
+        const stk_forecast *row = &p->row[i];
+        if (row->trouble[0])
+            fprintf(stderr, "auto: %-10s cannot: %s\n", row->device, row->trouble);
+        else if (row->measured > 0)
+            fprintf(stderr,
+                    "auto: %-10s step predicted %.3g ms, measured %.3g ms +- %.0f %%, %d launches, "
+                    "%d islands\n",
+                    row->device, row->predicted * 1e3, row->measured * 1e3, row->scatter * 100,
+                    row->launches, row->islands);
+        else
+            fprintf(stderr, "auto: %-10s step predicted %.3g ms, not tried\n", row->device,
+                    row->predicted * 1e3);
+    }
+    fprintf(stderr, "auto: %s\n", stk_placement_line(p, line, sizeof line));
+}
+
+stk_status cli_choose_device(const cli_args *args, stk_model *model, const stk_train_data *data,
+                             int64_t batch, stk_trainer_options *how, stk_error *err)
+{
+    stk_placement p;
+    if (strcmp(cli_text(args, "device", "default"), "auto") != 0) return STK_OK;
+    stk_status status = stk_place_training(model, how, data, batch, &p, err);
+    if (status != STK_OK) return status;
+    if (!args->quiet) tell_choice(&p);
+    return stk_device_open(p.row[p.chosen].device, how->threads, &how->device, err);
+}
+
+stk_status cli_log_placement(const cli_args *args, const stk_trainer *t, stk_error *err)
+{
+    char *text = NULL;
+    if (!cli_given(args, "log-placement")) return STK_OK;
+    stk_status status = stk_trainer_placement(t, &text, err);
+    if (status == STK_OK) fputs(text, stderr);
+    stk_text_free(text);
+    return status;
+}
+
+enum { MOST_ISLANDS = 64 };
+
+static void print_islands(const stk_island *row, int32_t n, int32_t all, const char *device,
+                          const stk_calibration *c)
+{
+    fprintf(stderr, "%s lacks %d operation%s, which run on the CPU in between:\n", device, all,
+            all == 1 ? "" : "s");
+    for (int32_t i = 0; i < n; i++) {
+        bool alone = i == 0 || row[i].number != row[i - 1].number;
+        double ms = alone ? c->round_trip * 1e3 : 0;
+        if (c->down > 0) ms += (double)row[i].bytes_down / c->down * 1e3;
+        if (c->up > 0) ms += (double)row[i].bytes_up / c->up * 1e3;
+        fprintf(stderr, "  %s %s%s%s: %s; %lld bytes down, %lld up, about %.3g ms per step\n",
+                row[i].op, row[i].shape, row[i].name[0] ? " of " : "", row[i].name, row[i].reason,
+                (long long)row[i].bytes_down, (long long)row[i].bytes_up, ms);
+    }
+    if (all > n) fprintf(stderr, "  and %d more\n", all - n);
+}
+
+stk_status cli_tell_islands(const cli_args *args, stk_trainer *t, const stk_train_data *data,
+                            int64_t batch, stk_error *err)
+{
+    static stk_island row[MOST_ISLANDS];
+    stk_program *p = NULL;
+    stk_device_report about;
+    stk_calibration c;
+    stk_device_describe(stk_trainer_device(t), &about);
+    if (args->quiet || about.shares_memory) return STK_OK;
+    stk_status status = stk_trainer_compile(t, data, batch, &p, err);
+    if (status != STK_OK) return status;
+    int32_t all = stk_program_islands(p, MOST_ISLANDS, row);
+    if (all == 0) return STK_OK;
+    status = stk_device_calibrate(stk_trainer_device(t), false, &c, err);
+    if (status == STK_OK)
+        print_islands(row, all < MOST_ISLANDS ? all : MOST_ISLANDS, all, about.name, &c);
+    return status;
 }

@@ -15,7 +15,9 @@
 #define CLI_RUN_OPTIONS                                                                            \
     {"batch", "N", "rows per step (default: 32)"},                                                 \
         {"threads", "N", "processors at most (default: all)"},                                     \
-        {"device", "NAME", "where to run, as `stoker devices` lists them (default: cpu:0)"},       \
+        {"device", "NAME",                                                                         \
+         "one of `stoker devices`, or auto: the fastest by trial (default: cpu:0)"},               \
+        {"log-placement", NULL, "which operation ran on which device, on standard error"},         \
     {                                                                                              \
         "precision", "POLICY", "float32, mixed_bfloat16, mixed_float16 ... (default: the model's)" \
     }
@@ -43,6 +45,15 @@ void cli_use_compiled(const cli_args *args, const stk_keras *file, stk_trainer_o
 
 /* Fills the options that CLI_RUN_OPTIONS name. false: the mistake was told. */
 bool cli_trainer_options(const cli_args *args, stk_trainer_options *out, int64_t *batch, int *code);
+
+/* --device auto: the device is chosen now that model and data are there, and the choice is told. Otherwise nothing. */
+stk_status cli_choose_device(const cli_args *args, stk_model *model, const stk_train_data *data,
+                             int64_t batch, stk_trainer_options *how, stk_error *err);
+/* What the device does not take is told before the training starts: operation, layer, shape, reason, bytes, predicted time. */
+stk_status cli_tell_islands(const cli_args *args, stk_trainer *t, const stk_train_data *data,
+                            int64_t batch, stk_error *err);
+/* --log-placement: of the program that ran last. */
+stk_status cli_log_placement(const cli_args *args, const stk_trainer *t, stk_error *err);
 
 stk_status cli_error(stk_error *err, stk_status code, const char *format, ...) STK_PRINTF(3, 4);
 

@@ -161,7 +161,8 @@ static stk_status load(cli_run *r, bool targets, stk_error *err)
         r->how.metrics = goal.metrics;
     }
     r->how.deterministic = cli_given(args, "deterministic");
-    status = stk_trainer_new(r->model, &r->how, &r->trainer, err);
+    status = cli_choose_device(args, r->model, &r->data.view, r->fit.batch, &r->how, err);
+    if (status == STK_OK) status = stk_trainer_new(r->model, &r->how, &r->trainer, err);
     return status == STK_OK ? cli_load_weights(args, r->file, false, r->trainer, err) : status;
 }
 
@@ -180,6 +181,7 @@ int cli_run_model(const cli_args *args, bool targets, cli_work work, void *conte
     if (!cli_trainer_options(args, &r.how, &r.fit.batch, &code)) return code;
     stk_status status = load(&r, targets, &err);
     if (status == STK_OK) status = work(&r, context, &err);
+    if (status == STK_OK) status = cli_log_placement(args, r.trainer, &err);
     stk_trainer_release(r.trainer);
     stk_loaded_data_release(&r.data);
     stk_model_release(r.model);

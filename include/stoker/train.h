@@ -91,7 +91,8 @@ STK_API STK_MUST_USE stk_status stk_trainer_check_memory(const stk_model *model,
                                                          const char *optimizer, bool training,
                                                          stk_error *err);
 STK_API void stk_trainer_release(stk_trainer *t);
-STK_API stk_model *stk_trainer_model(stk_trainer *t); /* borrowed */
+STK_API stk_model *stk_trainer_model(stk_trainer *t);   /* borrowed */
+STK_API stk_device *stk_trainer_device(stk_trainer *t); /* borrowed */
 STK_API stk_store *stk_trainer_store(
     stk_trainer *t); /* borrowed: weights, optimizer, metrics, by name */
 /* Threads at most from now on, 0: all of the device; programs are made anew. Between fits. */

@@ -239,6 +239,7 @@ static stk_status start_walk(stk_batches *b, stk_error *err)
 {
     stk_stream_options options = stk_dataset_options(b->dataset);
     options.epoch = (uint64_t)b->epoch + ((uint64_t)b->walks << 32);
+    if (!options.memory.alloc) options.memory = stk_device_host_memory(b->how.device);
     stk_stream_release(b->stream);
     b->stream = NULL;
     b->walks++;

@@ -28,6 +28,7 @@ typedef struct stk_batch_options {
     int32_t classes;
     int32_t nx, ny;              /* what the model wants */
     stk_model *model;            /* whose inputs x must fit */
+    stk_device *device;          /* where they go to; NULL: not known. Not held */
     const struct stk_step *step; /* whose classes the labels must be; NULL: not looked at */
 } stk_batch_options;
 

@@ -137,6 +137,8 @@ stk_status stk_trainer_new(stk_model *model, const stk_trainer_options *options,
     return status;
 }
 
+stk_device *stk_trainer_device(stk_trainer *t) { return t ? t->device : NULL; }
+
 static void drop_programs(stk_trainer *t)
 {
     for (int i = 0; i < STK_MODES; i++)
@@ -219,6 +221,7 @@ stk_batch_options stk_trainer_batches(stk_trainer *t, stk_step_mode mode, int64_
                                .nx = t->nx,
                                .ny = t->ny,
                                .model = t->model,
+                               .device = t->device,
                                .step = t->maker};
 }
 

@@ -114,6 +114,15 @@ class Usage(Command):
             done = self.run_it(command, "m.json", "d.npz", "--device", "gpu:9", "--weights", "w")
             self.assertIn('no device "gpu:9"; there is "cpu:0"', done.stderr)
 
+    def test_devices_are_measured_and_chosen(self):
+        measured = json.loads(self.run_ok("devices", "--calibrate", "--json"))
+        self.assertEqual([d["name"] for d in measured], [d["name"] for d in json.loads(self.run_ok("devices", "--json"))])
+        self.assertTrue(all(d["launch"] > 0 and d["flops"] > 0 and d["bytes"] > 0 for d in measured))
+        done = self.run_it("train", "m.json", "d.npz", "--device", "auto", "--log-placement", "--epochs", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("auto: cpu:0", done.stderr)
+        self.assertRegex(done.stderr, r"cpu:0 +matmul\S* +gemm ")
+
     def test_man_page_is_that_of_the_table(self):
         with open(os.path.join(SOURCE, "doc", "stoker.1")) as f:
             self.assertEqual(f.read(), self.run_ok("help", "--man"), "write it anew: stoker help --man > doc/stoker.1")

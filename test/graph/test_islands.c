@@ -167,8 +167,9 @@ TEST(uniforms_reach_control_flow_that_comes_first)
         CHECK_OK(stk_graph_new(&body, &err));
         stk_g_output(body, "y", stk_g_input(body, "x", STK_I64, 0, NULL));
         stk_val step = stk_g_step(g);
-        stk_g_output(g, "y", stk_g_scan(g, body, 1, &step, 0, NULL, 0, NULL,
-                                        &(stk_scan_options){.trips = 2}));
+        stk_g_output(
+            g, "y",
+            stk_g_scan(g, body, 1, &step, 0, NULL, 0, NULL, &(stk_scan_options){.trips = 2}));
         stk_program *p = compile(g, names[n]);
         REQUIRE(CHECK(p));
         for (int i = 0; i < 3; i++) {
@@ -182,6 +183,38 @@ TEST(uniforms_reach_control_flow_that_comes_first)
         stk_graph_release(g);
         stk_graph_release(body);
     }
+}
+
+/* Four products of 40 kB that are alive together, where a block holds 64 kB. */
+TEST(arenas_are_cut_into_blocks)
+{
+    static const char *const names[] = {"cpu:0", "apart:0"};
+    stk_tensor *y[2] = {NULL, NULL};
+    setenv("STOKER_APART_BLOCK", "65536", 1);
+    for (int n = 0; n < 2; n++) {
+        stk_error err;
+        stk_graph *g = NULL;
+        stk_tensor *x = NULL;
+        CHECK_OK(stk_graph_new(&g, &err));
+        stk_val in = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){100, 100});
+        stk_val a = stk_g_matmul(g, in, in), b = stk_g_matmul(g, a, in);
+        stk_val c = stk_g_matmul(g, b, a), d = stk_g_matmul(g, c, b);
+        stk_g_output(g, "y", stk_g_matmul(g, stk_g_matmul(g, a, b), stk_g_matmul(g, c, d)));
+        stk_program *p = compile(g, names[n]);
+        REQUIRE(CHECK(p));
+        CHECK_MSG((p->plan.narenas > 1) == (n == 1), "%s: %d arenas", names[n], p->plan.narenas);
+        CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){100, 100}, &x, &err));
+        for (int i = 0; i < 10000; i++) ((float *)x->data)[i] = (float)(i % 17 - 8) * 0.02f;
+        CHECK_OK(stk_program_feed(p, "x", x, &err));
+        CHECK_OK(stk_program_run(p, 2, &err));
+        CHECK_OK(stk_program_read(p, "y", &y[n], &err));
+        stk_tensor_release(x);
+        stk_program_release(p);
+        stk_graph_release(g);
+    }
+    unsetenv("STOKER_APART_BLOCK");
+    if (CHECK(y[0] && y[1])) CHECK(!memcmp(y[0]->data, y[1]->data, 40000));
+    for (int n = 0; n < 2; n++) stk_tensor_release(y[n]);
 }
 
 TEST_MAIN()

@@ -4,8 +4,10 @@
  *
  *     STOKER_APART=1              it exists: apart:0
  *     STOKER_APART_LATENCY=N      microseconds before everything it does (0)
+ *     STOKER_APART_LAUNCH=N       microseconds that every kernel takes longer (0)
  *     STOKER_APART_WITHOUT=A,B    kernels and elementwise operations it does not take (see MISSING)
  *     STOKER_APART_BLOCK=N        bytes of its largest block (any)
+ *     STOKER_APART_MEMORY=N       bytes it has (those of the host)
  *     STOKER_APART_ROAD=N         megabytes per second that go up or come down (as memory does)
  *
  * What a program computes on it has the same bits as on cpu:0. */
@@ -27,6 +29,7 @@ typedef struct apart {
     stk_device device;
     stk_device *cpu; /* whose kernels it runs */
     stk_apart_queue queue, transfers;
+    int64_t launch_ns; /* before every kernel */
     int64_t ns_per_kb; /* of what goes up and down; 0: as fast as memory */
     char missing[256]; /* ",sort,erf," */
 } apart;
@@ -289,6 +292,7 @@ static void apart_unload(stk_sequence *s)
 typedef struct run_job {
     stk_apart_job head;
     stk_cpu_sequence *inner;
+    int64_t late_ns;
     stk_run run;
     stk_address slots[]; /* then the uniforms */
 } run_job;
@@ -296,6 +300,8 @@ typedef struct run_job {
 static void do_run(stk_apart_job *job)
 {
     run_job *r = (run_job *)job;
+    struct timespec late = {r->late_ns / 1000000000, r->late_ns % 1000000000};
+    if (r->late_ns > 0) nanosleep(&late, NULL);
     (void)!stk_cpu_run_sequence(&r->inner->head, &r->run, NULL);
 }
 
@@ -307,6 +313,7 @@ static stk_status apart_run(stk_sequence *sequence, const stk_run *run, stk_erro
     run_job *job = malloc(bytes); /* check: allow heap, a queue is not the program's memory */
     if (!job) return stk_fail_memory(err, "a run", bytes);
     *job = (run_job){.head = {.run = do_run}, .inner = inner, .run = *run};
+    job->late_ns = of(sequence->device)->launch_ns * run->count;
     if (slots) memcpy(job->slots, run->slots, slots * sizeof(stk_address));
     memcpy(job->slots + slots, run->uniforms, run->uniform_bytes);
     job->run.slots = job->slots;
@@ -321,6 +328,11 @@ static void apart_describe(stk_device *d, stk_device_report *out)
 {
     of(d)->cpu->vt->describe(of(d)->cpu, out);
     snprintf(out->detail, sizeof out->detail, "the CPU's kernels behind memory of their own");
+    if (of(d)->launch_ns || of(d)->ns_per_kb || of(d)->queue.latency_ns)
+        snprintf(out->detail + strlen(out->detail), sizeof out->detail - strlen(out->detail),
+                 ", %lld us late, %lld us per kernel, %lld ns per kB",
+                 (long long)(of(d)->queue.latency_ns / 1000), (long long)(of(d)->launch_ns / 1000),
+                 (long long)of(d)->ns_per_kb);
     snprintf(out->note, sizeof out->note, "for tests");
     out->fork_join_ns = 0;
 }
@@ -384,7 +396,9 @@ static stk_status open_apart(int32_t index, int32_t threads, stk_device **out, s
     int64_t late = atoll(setting("STOKER_APART_LATENCY", "0")) * 1000;
     a->device = (stk_device){
         .vt = &apart_vt, .refs = 1, .caps = {.only_by_name = true, .owners = STK_CPU_OWNERS}};
+    a->device.caps.memory = atoll(setting("STOKER_APART_MEMORY", "0"));
     a->device.caps.largest_block = atoll(setting("STOKER_APART_BLOCK", "0"));
+    a->launch_ns = atoll(setting("STOKER_APART_LAUNCH", "0")) * 1000;
     int64_t road = atoll(setting("STOKER_APART_ROAD", "0"));
     a->ns_per_kb = road > 0 ? 1024 * 1000 / road : 0;
     snprintf(a->missing, sizeof a->missing, ",%s,", setting("STOKER_APART_WITHOUT", MISSING));

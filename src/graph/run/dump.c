@@ -1,5 +1,7 @@
 /* Texts of graphs and programs for people: one node or launch a line. */
+#include "graph/run/control.h"
 #include "graph/run/program.h"
+#include "stoker/calibrate.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -122,5 +124,41 @@ stk_status stk_program_dump(const stk_program *p, char **out, stk_error *err)
     }
     put(&t, "arena %lld bytes, constants %lld, variables %lld\n", (long long)p->plan.arena_bytes,
         (long long)p->constants->bytes, (long long)p->stats.variable_bytes);
+    return finish(&t, out, err);
+}
+
+/* ---- what runs where ------------------------------------------------------------------------------------- */
+
+static void put_place(text *t, const stk_program *p, int depth)
+{
+    for (int64_t k = 0; k < p->plan.ntasks; k++) {
+        const stk_task *l = &p->plan.tasks[k];
+        const char *place = p->g->nodes[l->node].origin.place;
+        stk_task_report about;
+        p->device->vt->kernels.report(&p->plan, k, &about);
+        bool control = l->kernel < 0;
+        if (!control || p->g->nodes[l->node].op != STK_OP_ISLAND)
+            put(t, "%*s%-10s %-18s %-14s %-12s %s\n", 2 * depth, "",
+                control ? "host" : p->device->name, l->label,
+                control ? "control flow" : stk_kernel_name((stk_kernel)l->kernel), about.impl,
+                place ? place : "");
+        for (int b = 0; control && p->control && p->control[k] && b < 2; b++)
+            if (p->control[k]->body[b]) put_place(t, p->control[k]->body[b], depth + 1);
+    }
+    for (int64_t i = 0; i < p->islands.count; i++) {
+        const stk_island *row = &p->islands.rows[i];
+        put(t, "%*s%-10s %-18s %s: not on %s: %s; %lld bytes down, %lld up%s%s\n", 2 * depth, "",
+            "cpu:0", row->op, row->shape, p->device->name, row->reason, (long long)row->bytes_down,
+            (long long)row->bytes_up, row->name[0] ? "; " : "", row->name);
+    }
+}
+
+stk_status stk_program_placement(const stk_program *p, char **out, stk_error *err)
+{
+    if (!p || !out)
+        return stk_fail(err, STK_ERR_ARGUMENT,
+                        "stk_program_placement: program and text must be given");
+    text t = {0};
+    put_place(&t, p, 0);
     return finish(&t, out, err);
 }

@@ -3,6 +3,11 @@
 #include "graph/run/control.h"
 #include "graph/run/program.h"
 
+#include "base/cpus.h"
+#include "base/spill.h"
+
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- constants and uniforms -------------------------------------------------------------------------- */
@@ -158,10 +163,36 @@ static stk_status link_task(const linker *l, stk_task *t, int64_t k, stk_error *
     return t->kernel < 0 ? emit_control(l, t, k, err) : STK_OK;
 }
 
+/* Refused before anything is taken: "needs X, has Y", and with how many rows it would fit. What is small is not asked about. */
+static stk_status check_room(const stk_program *p, stk_error *err)
+{
+    enum { SMALL = 64 << 20 };
+    const stk_device *d = p->device;
+    double need = (double)p->plan.arena_bytes, rows = 0;
+    for (int64_t k = 0; k < p->g->nnodes; k++) {
+        const stk_type *t = stk_type_of(p->g, p->g->nodes[k].out);
+        if (p->g->nodes[k].op != STK_OP_INPUT) continue;
+        if (!stk_device_shares(d)) need += 2 * (double)stk_type_bytes(t);
+        if (rows == 0 && t->shape.rank > 0) rows = (double)t->shape.dim[0];
+    }
+    double taken = (double)stk_store_bytes(p->store);
+    double left = d->caps.memory ? (double)d->caps.memory - taken : (double)stk_memory_left("");
+    if (need < SMALL || need <= left) return STK_OK;
+    char advice[64] = "";
+    if (rows > 1 && left > 0)
+        snprintf(advice, sizeof advice, "try batch %.0f, ",
+                 fmax(floor(0.9 * rows * left / need), 1));
+    return stk_fail(err, STK_ERR_MEMORY,
+                    "%s: activations need %s, it has %s left; %sa smaller model or 16-bit numbers "
+                    "(a mixed precision)",
+                    d->name, STK_BYTES_TEXT(need), STK_BYTES_TEXT(fmax(left, 0)), advice);
+}
+
 static stk_status emit_all(const linker *l, stk_error *err)
 {
     stk_program *p = l->p;
     stk_plan *plan = &p->plan;
+    STK_TRY(check_room(p, err));
     p->uniform_bytes = sizeof(int64_t) * 2; /* the step, and nothing that would straddle a line */
     STK_TRY(load_constants(p, err));
     STK_TRY(bind_variables(p, l->variable, err));

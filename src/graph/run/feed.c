@@ -20,6 +20,7 @@ static void release_upload(stk_device *d, stk_upload *u)
         if (u->sent[i]) d->vt->queue.event_free(d, u->sent[i]);
         if (u->block[i]) d->vt->memory.free(u->block[i]);
         if (u->staging[i]) d->vt->memory.host_free(d, u->staging[i], u->bytes);
+        stk_tensor_release(u->held[i]);
     }
     stk_free(u);
 }
@@ -31,18 +32,31 @@ static stk_upload *new_upload(stk_device *d, size_t bytes)
     if (u) u->bytes = bytes + 1;
     for (int i = 0; good && i < 2; i++) {
         u->block[i] = d->vt->memory.alloc(d, u->bytes);
-        u->staging[i] = d->vt->memory.host_alloc(d, u->bytes);
         u->sent[i] = d->vt->queue.event_new(d);
         u->used[i] = d->vt->queue.event_new(d);
-        good = u->block[i] && u->staging[i] && u->sent[i] && u->used[i];
+        good = u->block[i] && u->sent[i] && u->used[i];
     }
     if (good) return u;
     release_upload(d, u);
     return NULL;
 }
 
-/* The tensor is copied into memory that the device reads from, so that the caller may change it as soon as we return. */
-static stk_status send(stk_program *p, int32_t i, const stk_tensor *dense, stk_error *err)
+/* The tensor is copied into memory that the device reads from, so that the caller may change it as soon as we return. One
+ * that lies in such memory already (stk_device_host_memory) is held until it has arrived. */
+static const void *stage(stk_device *d, stk_upload *u, stk_tensor *dense, size_t bytes)
+{
+    stk_tensor_release(u->held[u->turn]);
+    u->held[u->turn] = NULL;
+    if (dense->buffer->device == d && !dense->buffer->block) {
+        u->held[u->turn] = stk_tensor_retain(dense);
+        return dense->data;
+    }
+    if (!u->staging[u->turn]) u->staging[u->turn] = d->vt->memory.host_alloc(d, u->bytes);
+    if (u->staging[u->turn] && bytes) memcpy(u->staging[u->turn], dense->data, bytes);
+    return u->staging[u->turn];
+}
+
+static stk_status send(stk_program *p, int32_t i, stk_tensor *dense, stk_error *err)
 {
     stk_feed *f = &p->feeds[i];
     size_t bytes = (size_t)stk_type_bytes(&f->type);
@@ -59,10 +73,11 @@ static stk_status send(stk_program *p, int32_t i, const stk_tensor *dense, stk_e
     uint64_t start = stk_trace_start();
     STK_TRY(queue->join(p->device, u->sent[u->turn], err)); /* what was staged two feeds ago */
     stk_trace_span(start, "program wait", p->serial);
-    if (bytes) memcpy(u->staging[u->turn], dense->data, bytes);
+    const void *from = stage(p->device, u, dense, bytes);
+    if (!from) return stk_fail_memory(err, f->name, bytes);
     p->slots[i] = stk_address_of(u->block[u->turn], 0);
-    return queue->send(p->device, p->slots[i], u->staging[u->turn], bytes, u->used[u->turn],
-                       u->sent[u->turn], err);
+    return queue->send(p->device, p->slots[i], from, bytes, u->used[u->turn], u->sent[u->turn],
+                       err);
 }
 
 stk_status stk_feeds_await(stk_program *p, stk_error *err)

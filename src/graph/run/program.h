@@ -9,8 +9,9 @@
 /* Two slots on a device that does not see the host's memory (feed.c). */
 typedef struct stk_upload {
     stk_block *block[2];
-    void *staging[2]; /* host memory that goes up fast */
-    size_t bytes;     /* of each */
+    void *staging[2];    /* host memory that goes up fast; NULL until it is needed */
+    stk_tensor *held[2]; /* on its way from such memory of its own */
+    size_t bytes;        /* of each */
     stk_event *sent[2], *used[2];
     int32_t turn; /* slot of the last feed */
     bool taken;   /* a run has used it */

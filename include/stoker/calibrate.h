@@ -1,0 +1,42 @@
+/* calibrate.h - what a device can do, by measurement, and what follows for a program.
+ *
+ *     stk_device *device = NULL;
+ *     stk_calibration c;
+ *     if (stk_device_open("default", 0, &device, NULL) == STK_OK &&
+ *         stk_device_calibrate(device, false, &c, NULL) == STK_OK)
+ *         printf("%.0f ns per launch, %.1f Gflop/s\n", c.launch * 1e9, c.flops * 1e-9);
+ *     stk_device_release(device); */
+#ifndef STOKER_CALIBRATE_H
+#define STOKER_CALIBRATE_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct stk_calibration {
+    double launch;     /* seconds that one small kernel adds to a run */
+    double round_trip; /* from asking for a run to having its result on the host */
+    double up, down;   /* bytes per second from and to plain memory; 0: nothing is copied */
+    double up_pinned;  /* from memory of the device's fast kind */
+    double flops;      /* per second, of a large matrix product */
+    double bytes;      /* per second, of elementwise work on large arrays */
+} stk_calibration;
+
+/* Measured now (`again`), or as it was measured before with this processor, device and version. Takes about a second. */
+STK_API STK_MUST_USE stk_status stk_device_calibrate(stk_device *device, bool again,
+                                                     stk_calibration *out, stk_error *err);
+
+/* Seconds that one run of the program should take on a device with these numbers, its batch sent up meanwhile. */
+STK_API double stk_program_predict(const stk_program *p, const stk_calibration *c);
+
+/* What runs where: one line per operation with its layer, kernel, implementation and device; those that the device does not
+ * take with the reason and their bytes. Free with stk_text_free. */
+STK_API STK_MUST_USE stk_status stk_program_placement(const stk_program *p, char **text,
+                                                      stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

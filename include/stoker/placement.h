@@ -1,0 +1,58 @@
+/* placement.h - which device a model should be trained on: predicted from what was measured about each, tried where the
+ * predictions lie close together.
+ *
+ *     stk_placement p;
+ *     char line[256];
+ *     stk_error err;
+ *     stk_model *model = NULL;                             // as layers.h makes one
+ *     stk_trainer_options how = stk_trainer_defaults();
+ *     stk_train_data data = {0};
+ *     if (stk_place_training(model, &how, &data, 32, &p, &err)) return puts(err.message);
+ *     puts(stk_placement_line(&p, line, sizeof line));
+ *     if (stk_device_open(p.row[p.chosen].device, 0, &how.device, &err)) return puts(err.message); */
+#ifndef STOKER_PLACEMENT_H
+#define STOKER_PLACEMENT_H
+
+#include "calibrate.h"
+#include "train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct stk_forecast {
+    char device[64];
+    double predicted; /* seconds of a step */
+    double measured;  /* median of a few; 0: not tried, its prediction was too far off */
+    double scatter;   /* of these, as a share */
+    int32_t launches, islands;
+    char trouble[256]; /* why it cannot be taken; "" otherwise */
+} stk_forecast;
+
+enum { STK_FORECASTS = 16 };
+typedef struct stk_placement {
+    stk_forecast row[STK_FORECASTS];
+    int32_t n, chosen;
+    double margin;  /* how many times longer the next best takes; 0: there is no other */
+    bool uncertain; /* the difference is smaller than the scatter */
+} stk_placement;
+
+/* Tries a step of training (without targets: of prediction) on the devices that may be chosen: all but those that are taken only
+ * by name; with STOKER_AUTO=any those too. how->device is not looked at. Weights and states are made and forgotten. */
+STK_API STK_MUST_USE stk_status stk_place_training(stk_model *model, const stk_trainer_options *how,
+                                                   const stk_train_data *data, int64_t batch,
+                                                   stk_placement *out, stk_error *err);
+/* "cpu:0: 1.20x faster than opencl:0 (predicted 3.1 ms, measured 3.3 ms)". Returns text. */
+STK_API char *stk_placement_line(const stk_placement *p, char *text, size_t size);
+/* The program of a training step for the first batch of this data, made and not run: what it needs and what its device lacks
+ * is known before the training starts. *p is the trainer's. */
+STK_API STK_MUST_USE stk_status stk_trainer_compile(stk_trainer *t, const stk_train_data *data,
+                                                    int64_t batch, stk_program **p, stk_error *err);
+/* As stk_program_placement, of the program that ran last. */
+STK_API STK_MUST_USE stk_status stk_trainer_placement(const stk_trainer *t, char **text,
+                                                      stk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
