@@ -144,6 +144,57 @@ int py_flat_fn_fill(PyObject *callable, const stk_schema *output, stk_flat_fn *o
     return 0;
 }
 
+/* ---- windows that become batches, which needs no Python -------------------------------------------------------------- */
+
+typedef struct window_batches {
+    int32_t n;
+    struct {
+        int64_t size, drop;
+    } part[];
+} window_batches;
+
+static stk_dataset *batches_call(void *context, const stk_map_info *info, stk_tensor *const *in,
+                                 stk_error *err)
+{
+    const window_batches *w = context;
+    stk_dataset *few[16] = {0};
+    if (info->inputs < w->n) return NULL;
+    for (int32_t i = 0; i < w->n; i++)
+        few[i] = stk_data_batch(stk_dataset_retain(stk_tensor_dataset(in[i])), w->part[i].size,
+                                w->part[i].drop, err);
+    if (w->n == 1) return few[0];
+    bool fine = true;
+    for (int32_t i = 0; i < w->n; i++) fine = fine && few[i];
+    if (fine) return stk_data_zip(w->n, few, err);
+    for (int32_t i = 0; i < w->n; i++) stk_dataset_release(few[i]);
+    return NULL;
+}
+
+int py_batches_fn_fill(PyObject *parts, const stk_schema *output, stk_flat_fn *out)
+{
+    Py_ssize_t n = PyList_GET_SIZE(parts);
+    window_batches *w = PyMem_RawCalloc(1, sizeof *w + (size_t)n * sizeof w->part[0]);
+    if (!w) return PyErr_NoMemory(), -1;
+    w->n = (int32_t)n;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        long long size;
+        int drop;
+        if (n > 16 || !PyArg_ParseTuple(PyList_GET_ITEM(parts, i), "Lp", &size, &drop)) {
+            PyMem_RawFree(w);
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "too many windows");
+            return -1;
+        }
+        w->part[i].size = size;
+        w->part[i].drop = drop;
+    }
+    *out = (stk_flat_fn){.name = "batches of windows",
+                         .context = w,
+                         .call = batches_call,
+                         .output = output,
+                         .release = PyMem_RawFree};
+    return 0;
+}
+
 static stk_dataset *group_call(void *context, int64_t key, stk_dataset *window, stk_error *err)
 {
     PyGILState_STATE state;

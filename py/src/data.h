@@ -58,6 +58,8 @@ int py_init_record_writer(PyObject *module);
 int py_generator_fill(PyObject *open, const stk_schema *output, int64_t cardinality,
                       stk_generator *out);
 int py_flat_fn_fill(PyObject *callable, const stk_schema *output, stk_flat_fn *out);
+/* parts: [(size, drop_remainder)] of the windows of an element. */
+int py_batches_fn_fill(PyObject *parts, const stk_schema *output, stk_flat_fn *out);
 int py_group_fn_fill(PyObject *callable, const stk_schema *output, stk_group_fn *out);
 
 #endif

@@ -33,6 +33,7 @@ typedef struct plan {
         stk_tensor *fixed;
     } * out;
     runner *idle;
+    int32_t users; /* threads that are at it now */
 } plan;
 
 typedef struct plan_step {
@@ -52,7 +53,7 @@ typedef struct py_map_fn {
 } py_map_fn;
 
 PyTypeObject *py_map_fn_type;
-enum { FEW = 32 };
+enum { FEW = 32, MOST_PLANS = 48 };
 
 /* ---- plans ------------------------------------------------------------------------------------------------------ */
 
@@ -92,6 +93,8 @@ static plan *find_plan(py_map_fn *m, stk_tensor *const *slot, runner **idle)
         if (i == m->nslots) break;
     }
     p = *at;
+    m->calls++;
+    if (p) p->users++;
     if (p && at != &m->plans) {
         *at = p->next;
         p->next = m->plans;
@@ -111,6 +114,26 @@ static void give_back(py_map_fn *m, plan *p, runner *r)
     r->next = p->idle;
     p->idle = r;
     pthread_mutex_unlock(&m->lock);
+}
+
+static void leave_plan(py_map_fn *m, plan *p)
+{
+    pthread_mutex_lock(&m->lock);
+    p->users--;
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Plans are as large as what they compute: of many shapes only the last ones are kept. Called with both locks. */
+static plan *drop_oldest(py_map_fn *m)
+{
+    plan **oldest = NULL;
+    for (plan **at = &m->plans; *at; at = &(*at)->next)
+        if (!(*at)->users) oldest = at;
+    if (!oldest || m->nplans < MOST_PLANS) return NULL;
+    plan *p = *oldest;
+    *oldest = p->next;
+    m->nplans--;
+    return p;
 }
 
 static stk_status new_runner(plan *p, runner **out, stk_error *err)
@@ -327,7 +350,11 @@ static stk_status call_planned(py_map_fn *m, const stk_map_info *info, stk_tenso
     for (int attempt = 0; status == STK_OK; attempt++) {
         runner *idle = NULL;
         plan *p = find_plan(m, slot, &idle);
-        if (p) return run_plan(m, p, idle, info, slot, out, err);
+        if (p) {
+            status = run_plan(m, p, idle, info, slot, out, err);
+            leave_plan(m, p);
+            return status;
+        }
         if (attempt) break;
         status = record_more(m, slot, err);
         if (status == STK_OK && m->eager) return call_eager(m, info, in, out, err);
@@ -546,10 +573,12 @@ static PyObject *add_plan(PyObject *self, PyObject *args)
         }
     }
     pthread_mutex_lock(&m->lock);
+    plan *old = drop_oldest(m);
     p->next = m->plans;
     m->plans = p;
     m->nplans++;
     pthread_mutex_unlock(&m->lock);
+    free_plan(old);
     Py_RETURN_NONE;
 }
 
@@ -595,6 +624,7 @@ int py_init_map_fn(PyObject *module)
         {"serial", T_BOOL, offsetof(py_map_fn, serial), 0, NULL},
         {"pure", T_BOOL, offsetof(py_map_fn, pure), 0, NULL},
         {"eager_calls", T_LONGLONG, offsetof(py_map_fn, eager_calls), READONLY, NULL},
+        {"calls", T_LONGLONG, offsetof(py_map_fn, calls), READONLY, NULL},
         {"records", T_LONGLONG, offsetof(py_map_fn, records), READONLY, NULL},
         {NULL, 0, 0, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, map_fn_new},

@@ -352,7 +352,7 @@ static PyObject *do_flat_map(PyObject *self, PyObject *args)
     stk_error err;
     if (!PyArg_ParseTuple(args, "OOO", &fn, &fields, &structure)) return NULL;
     stk_schema *schema = py_schema_from(fields, structure);
-    if (schema && !py_flat_fn_fill(fn, schema, &f))
+    if (schema && !(PyList_Check(fn) ? py_batches_fn_fill : py_flat_fn_fill)(fn, schema, &f))
         made = py_pipeline_take(stk_data_flat_map(handle(self), &f, &err), &err);
     stk_schema_release(schema);
     return made;

@@ -225,16 +225,20 @@ class Feature(Message):
 
     def __init__(self, bytes_list=None, float_list=None, int64_list=None):
         self._one = None
-        for name, given in (("bytes_list", bytes_list), ("float_list", float_list), ("int64_list", int64_list)):
-            if given is None:
-                continue
-            cls = _LISTS[name]
-            if isinstance(given, dict):
-                given = cls(**given)
-            if type(given) is not cls:
-                raise TypeError(f"Parameter to initialize message field must be dict or instance of same class: expected "
-                                f"tensorflow.{cls.__name__} got {type(given).__name__}.")
-            self._become(given if given._owner is None else cls(given._items))
+        if bytes_list is not None:
+            self._take(BytesList, bytes_list)
+        if float_list is not None:
+            self._take(FloatList, float_list)
+        if int64_list is not None:
+            self._take(Int64List, int64_list)
+
+    def _take(self, cls, given):
+        if isinstance(given, dict):
+            given = cls(**given)
+        if type(given) is not cls:
+            raise TypeError(f"Parameter to initialize message field must be dict or instance of same class: expected "
+                            f"tensorflow.{cls.__name__} got {type(given).__name__}.")
+        self._become(given if given._owner is None else cls(given._items))
 
     def _become(self, one):
         self._one, one._owner = one, self
@@ -450,19 +454,20 @@ class _Outer(Message):
 
     def __init__(self, **given):
         self._parts, self._given = {}, set()
-        for name in given:
-            if name not in dict(self._fields):
-                raise ValueError(f'Protocol message {type(self).__name__} has no "{name}" field.')
         for name, cls in self._fields:
-            value = given.get(name)
+            value = given.pop(name, None)
+            if value is None:
+                self._parts[name] = cls()
+                continue
             if isinstance(value, dict):
                 value = cls(**value)
-            if value is not None and type(value) is not cls:
+            if type(value) is not cls:
                 raise TypeError(f"Parameter to initialize message field must be dict or instance of same class: expected "
                                 f"tensorflow.{cls.__name__} got {type(value).__name__}.")
-            if value is not None:
-                self._given.add(name)
-            self._parts[name] = cls() if value is None else value
+            self._given.add(name)
+            self._parts[name] = value
+        for name in given:
+            raise ValueError(f'Protocol message {type(self).__name__} has no "{name}" field.')
 
     def HasField(self, field_name):
         return field_name in self._given or bool(self._parts[field_name]._items)

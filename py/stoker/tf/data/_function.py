@@ -164,8 +164,8 @@ class MapFunction:
     def _record_for(self, values):
         """Called by a worker, with the lock, for an element whose shapes are new."""
         with self._lock:
-            if self.fn.plans >= _MOST_RECORDINGS:
-                self._give_up("its elements have too many different shapes")
+            if self.fn.records > _MOST_RECORDINGS and 3 * self.fn.records > self.fn.calls:
+                self._give_up("nearly every element has a shape of its own")
                 return
             shapes = [v.shape.as_list() for v in values]
             try:

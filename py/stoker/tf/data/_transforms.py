@@ -159,7 +159,9 @@ def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deter
         from stoker.tf.data import _composite
 
         return _composite.batch(self, size, drop, spec)
-    return make("Batch", self._pipe.batch(size, drop), spec, (self,), _batch_variants(self, size, drop))
+    made = make("Batch", self._pipe.batch(size, drop), spec, (self,), _batch_variants(self, size, drop))
+    made._batch_of = (self, size, drop)
+    return made
 
 
 @_method
@@ -300,21 +302,32 @@ def take_while(self, predicate, name=None):
     return make("TakeWhile", self._pipe.take_while(f.fn), self._spec, (self,), self._variants, f.why is not None)
 
 
+def _window_batches(packed, made):
+    """[(size, drop_remainder)] when the result is just the batches of the argument's windows, in their order; or None."""
+    windows = st.leaves(packed)
+    results = [made] if hasattr(made, "_batch_of") else list(made._inputs_) if type(made).__name__ == "_ZipDataset" else []
+    recipes = [getattr(r, "_batch_of", (None,)) for r in results]
+    if not windows or len(recipes) != len(windows) or any(r[0] is not w for r, w in zip(recipes, windows)):
+        return None
+    return [recipe[1:] for recipe in recipes]
+
+
 def _inner_spec(self, function, what):
     """The specification of the datasets that a function gives, by one call on a sample."""
     failure = None
     for _, values in zip(range(4), self._samples()):
         try:
-            made = st.call(function, self._spec, st.pack(self._spec, values))
+            packed = st.pack(self._spec, values)
+            made = st.call(function, self._spec, packed)
         except Exception as error:
             failure = error
             continue
         if not isinstance(made, DatasetV2):
             raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {type(made)!r}.")
-        return made._spec, made._python
+        return made._spec, _window_batches(packed, made)
     if failure is not None:
         raise failure
-    return TensorSpec((), "int64"), False  # no element: nothing will come out
+    return TensorSpec((), "int64"), None  # no element: nothing will come out
 
 
 def _flat(self, function):
@@ -326,9 +339,9 @@ def _flat(self, function):
 
 @_method
 def flat_map(self, map_func, name=None):
-    spec, _ = _inner_spec(self, map_func, "flat_map")
-    pipe = self._pipe.flat_map(_flat(self, map_func), st.fields(spec), st.text(spec))
-    return make("FlatMap", pipe, spec, (self,), None, True)
+    spec, batches = _inner_spec(self, map_func, "flat_map")
+    pipe = self._pipe.flat_map(batches or _flat(self, map_func), st.fields(spec), st.text(spec))
+    return make("FlatMap", pipe, spec, (self,), None, batches is None)
 
 
 @_method
