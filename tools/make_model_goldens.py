@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 import model  # noqa: E402
 import models_groups  # noqa: E402, F401
 import models_layers  # noqa: E402, F401
+import models_more  # noqa: E402, F401
 import models_operations  # noqa: E402, F401
 import models_sequence  # noqa: E402, F401
 import models_training  # noqa: E402, F401

@@ -71,7 +71,7 @@ static stk_status read_int(stk_reader *r, const stk_config_field *f, const stk_j
     int64_t n = STK_NONE;
     const stk_json *seed = stk_json_get(stk_json_get(v, "config"), "seed");
     if (v->kind == STK_JSON_OBJECT && seed) v = seed; /* a SeedGenerator */
-    if (v->kind != STK_JSON_NULL) {
+    if (v->kind != STK_JSON_NULL || !f->fallback) {   /* None is no answer to what must be given */
         if (!whole(v, &n)) return refuse(r, f, v, "a whole number");
         STK_TRY(check_size(r, f, v, n));
     }
@@ -423,7 +423,7 @@ stk_status stk_config_read(stk_reader *r, const stk_fields *fields, const stk_js
         if (!given && !f->fallback)
             return stk_fail(r->err, STK_ERR_FORMAT, "%s: option '%s' is missing", r->where,
                             f->name);
-        bool use = given && (given->kind != STK_JSON_NULL || !f->fallback);
+        bool use = given && (given->kind != STK_JSON_NULL || !f->fallback || f->none);
         STK_TRY(readers[f->kind](r, f, use ? given : &otherwise, (char *)out + f->offset));
     }
     return STK_OK;

@@ -68,6 +68,7 @@ typedef struct stk_config_field {
         wide; /* INT: any 64-bit number (seeds); else within 31 bits, so that products do not overflow */
     bool input_only; /* read, never written */
     bool optional;   /* written only when it is not None */
+    bool none;       /* None is a choice of its own, not the default */
     bool sizes;      /* INTS: a shape, whose negative numbers are written as null */
 } stk_config_field;
 #define STK_FIELD(type, member, kind_, fallback_, ...)                                             \

@@ -316,6 +316,17 @@ TEST(policies_compute_short_and_keep_long)
     stk_model_release(m);
 }
 
+TEST(what_must_be_given_is_not_none)
+{
+    stk_error err = {0};
+    stk_model *m = NULL;
+    const char *text =
+        "{\"class_name\": \"Sequential\", \"config\": {\"layers\": [{\"class_name\": "
+        "\"Dense\", \"config\": {\"units\": null}}]}}";
+    CHECK_FAILS(stk_model_from_json(text, strlen(text), &m, &err), STK_ERR_FORMAT,
+                "'units' is None; it takes a whole number");
+}
+
 /* Everything a program does with a model, until an allocation fails. */
 static stk_status whole_life(stk_error *err)
 {

@@ -24,7 +24,8 @@ static stk_val causal_mask(stk_graph *g, int64_t t, int64_t s)
 /* ---- MultiHeadAttention ------------------------------------------------------------------------------------------------ */
 
 typedef struct mha {
-    int64_t num_heads, key_dim, value_dim;
+    int64_t num_heads, key_dim, value_dim, sliding_window;
+    int64_t head_dim, num_query_heads, num_key_value_heads; /* GroupedQueryAttention's words */
     double dropout;
     bool use_bias, use_gate;
     stk_ints output_shape, attention_axes;
@@ -41,12 +42,23 @@ typedef struct mha_inputs {
 
 static stk_status check_mha(stk_layer_state *layer, stk_error *err)
 {
-    const mha *o = layer->config;
-    const char *what = o->use_gate               ? "use_gate"
-                       : o->attention_axes.n > 1 ? "several attention_axes"
-                                                 : NULL;
-    if (!what) return STK_OK;
-    return stk_layer_refuse(layer, err, STK_ERR_UNSUPPORTED, "%s is not supported", what);
+    mha *o = layer->config;
+    if (o->attention_axes.n > 1)
+        return stk_layer_refuse(layer, err, STK_ERR_UNSUPPORTED, "several attention_axes");
+    o->num_key_value_heads = o->num_heads;
+    return STK_OK;
+}
+
+static stk_status check_gqa(stk_layer_state *layer, stk_error *err)
+{
+    mha *o = layer->config;
+    o->num_heads = o->num_query_heads;
+    o->key_dim = o->value_dim = o->head_dim;
+    if (o->num_query_heads % o->num_key_value_heads == 0) return STK_OK;
+    return stk_layer_refuse(
+        layer, err, STK_ERR_ARGUMENT,
+        "%lld heads of queries for %lld of keys; the second must divide the first",
+        (long long)o->num_query_heads, (long long)o->num_key_value_heads);
 }
 
 /* Inputs come by place (query, value, key) or by name. */
@@ -118,11 +130,31 @@ static stk_val by_head(stk_graph *g, stk_val x, int64_t heads, int64_t size)
     return stk_g_transpose(g, stk_g_reshape(g, x, 4, sizes), (int32_t[]){0, 2, 1, 3});
 }
 
-static stk_val heads_of(stk_layer_call *c, const char *scope, stk_val x, int64_t size)
+/* Fewer heads than the query has are used by several of them. */
+static stk_val shared(stk_graph *g, stk_val x, int64_t heads, int64_t times)
+{
+    if (times == 1) return x;
+    int64_t b = stk_g_dim(g, x, 0), t = stk_g_dim(g, x, 2), size = stk_g_dim(g, x, 3);
+    x = stk_g_broadcast(g, stk_g_expand_dims(g, x, 2), 5, (int64_t[]){b, heads, times, t, size});
+    return stk_g_reshape(g, x, 4, (int64_t[]){b, heads * times, t, size});
+}
+
+static stk_val heads_of(stk_layer_call *c, const char *scope, stk_val x, int64_t heads,
+                        int64_t size)
 {
     const mha *o = c->config;
-    int64_t shape[] = {stk_g_dim(c->g, x, 2), o->num_heads, size};
-    return by_head(c->g, project(c, scope, x, 3, shape, 1), o->num_heads, size);
+    int64_t shape[] = {stk_g_dim(c->g, x, 2), heads, size};
+    stk_val y = by_head(c->g, project(c, scope, x, 3, shape, 1), heads, size);
+    return shared(c->g, y, heads, o->num_heads / heads);
+}
+
+/* Whether keys are within so many steps of the query: bool [1, t, s]. */
+static stk_val window_mask(stk_graph *g, int64_t t, int64_t s, int64_t window)
+{
+    stk_val row = stk_g_iota(g, STK_I32, 3, (int64_t[]){1, t, 1}, 1);
+    stk_val column = stk_g_iota(g, STK_I32, 3, (int64_t[]){1, 1, s}, 2);
+    return stk_g_lt(g, stk_g_abs(g, stk_g_sub(g, row, column)),
+                    stk_g_scalar(g, STK_I32, (double)window));
 }
 
 /* bool, broadcastable to [b, t, s]; 0: everything is seen */
@@ -136,6 +168,11 @@ static stk_val attention_mask(stk_layer_call *c, const mha_inputs *in)
     if (stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false))
         mask =
             both(g, mask, causal_mask(g, stk_g_dim(g, in->query, 1), stk_g_dim(g, in->value, 1)));
+    const mha *o = c->config;
+    if (o->sliding_window != STK_NONE)
+        mask = both(g, mask,
+                    window_mask(g, stk_g_dim(g, in->query, 1), stk_g_dim(g, in->value, 1),
+                                o->sliding_window));
     if (!in->attention_mask) return mask;
     return both(g, mask, stk_g_cast(g, in->attention_mask, STK_BOOL));
 }
@@ -169,15 +206,18 @@ static void call_mha(stk_layer_call *c)
         stk_c_fail(c, STK_ERR_UNSUPPORTED, "output_shape of several sizes; one is possible");
         return;
     }
-    stk_val query = heads_of(c, "query", in.query, o->key_dim);
-    stk_val key = heads_of(c, "key", in.key, o->key_dim);
-    stk_val value = heads_of(c, "value", in.value, shape[1]);
+    stk_val query = heads_of(c, "query", in.query, o->num_heads, o->key_dim);
+    stk_val key = heads_of(c, "key", in.key, o->num_key_value_heads, o->key_dim), gate = 0;
+    if (o->use_gate) gate = stk_g_sigmoid(g, heads_of(c, "gate", in.query, o->num_heads, shape[1]));
+    stk_val value = heads_of(c, "value", in.value, o->num_key_value_heads, shape[1]);
     stk_val weights = attend(c, &in, query, key), used = weights;
     if (c->training && o->dropout > 0) {
         stk_random_options random = stk_c_random(c, o->seed);
         used = stk_g_dropout(g, weights, o->dropout, NULL, &random);
     }
-    stk_val y = stk_g_transpose(g, stk_g_matmul(g, used, value), (int32_t[]){0, 2, 1, 3});
+    stk_val seen = stk_g_matmul(g, used, value);
+    if (gate) seen = stk_g_mul(g, seen, gate);
+    stk_val y = stk_g_transpose(g, seen, (int32_t[]){0, 2, 1, 3});
     y = stk_g_reshape(
         g, y, 3,
         (int64_t[]){stk_g_dim(g, in.query, 0), stk_g_dim(g, in.query, 1), shape[0] * shape[1]});
@@ -199,7 +239,7 @@ static const stk_config_field mha_fields[] = {
     MHA(use_gate, BOOL, "False"),
     MHA(output_shape, INTS, "None"),
     MHA(attention_axes, INTS, "None"),
-    {.name = "sliding_window", .kind = STK_FIELD_NULL, .fallback = "None"},
+    MHA(sliding_window, INT, "None", .low = 1),
     {.name = "flash_attention", .kind = STK_FIELD_NULL, .fallback = "None", .input_only = true},
     MHA(kernel_initializer, INITIALIZER, "glorot_uniform"),
     MHA(bias_initializer, INITIALIZER, "zeros"),
@@ -213,7 +253,7 @@ static const stk_config_field mha_fields[] = {
 const stk_layer_def stk_layer_mha = {.keras_class = "MultiHeadAttention",
                                      .build_shapes = "query_shape|value_shape|key_shape",
                                      .scopes = "query=query_dense|key=key_dense|value=value_dense|"
-                                               "attention_output=output_dense",
+                                               "gate=gate_dense|attention_output=output_dense",
                                      .fields = STK_FIELDS(mha, mha_fields),
                                      .min_inputs = 2,
                                      .max_inputs = 4,
@@ -221,7 +261,39 @@ const stk_layer_def stk_layer_mha = {.keras_class = "MultiHeadAttention",
                                      .check = check_mha,
                                      .call = call_mha};
 
-/* ---- Attention: scores are products of queries and keys ------------------------------------------------------------------- */
+/* ---- GroupedQueryAttention: several heads of queries share one of keys and values -------------------------------------- */
+
+static const stk_config_field gqa_fields[] = {
+    MHA(head_dim, INT, NULL, .low = 1),
+    MHA(num_query_heads, INT, NULL, .low = 1),
+    MHA(num_key_value_heads, INT, NULL, .low = 1),
+    MHA(dropout, REAL, "0"),
+    MHA(use_bias, BOOL, "True"),
+    MHA(sliding_window, INT, "None", .low = 1),
+    {.name = "flash_attention", .kind = STK_FIELD_NULL, .fallback = "None", .input_only = true},
+    MHA(kernel_initializer, INITIALIZER, "glorot_uniform"),
+    MHA(bias_initializer, INITIALIZER, "zeros"),
+    MHA(kernel_regularizer, REGULARIZER, "None"),
+    MHA(bias_regularizer, REGULARIZER, "None"),
+    {.name = "activity_regularizer", .kind = STK_FIELD_NULL, .fallback = "None"},
+    MHA(kernel_constraint, CONSTRAINT, "None"),
+    MHA(bias_constraint, CONSTRAINT, "None"),
+    MHA(use_gate, BOOL, "False"),
+    MHA(seed, INT, "None", .wide = true),
+};
+const stk_layer_def stk_layer_gqa = {.keras_class = "GroupQueryAttention",
+                                     .snake = "grouped_query_attention",
+                                     .build_shapes = "query_shape|value_shape|key_shape",
+                                     .scopes = "query=query_dense|key=key_dense|value=value_dense|"
+                                               "gate=gate_dense|attention_output=output_dense",
+                                     .fields = STK_FIELDS(mha, gqa_fields),
+                                     .min_inputs = 2,
+                                     .max_inputs = 4,
+                                     .mask = STK_MASK_OWN,
+                                     .check = check_gqa,
+                                     .call = call_mha};
+
+/* ---- Attention and AdditiveAttention: one head, scores by a product or by tanh of a sum ----------------------------------- */
 
 typedef struct attention {
     bool use_scale;
@@ -229,20 +301,57 @@ typedef struct attention {
     double dropout;
     int64_t seed;
 } attention;
+enum { SCORE_DOT, SCORE_CONCAT };
 
-static void call_attention(stk_layer_call *c)
+static stk_val weight_of(stk_layer_call *c, const char *name)
+{
+    return stk_c_weight(c, name, 0, NULL, &(stk_weight_wish){.initializer = &stk_ones});
+}
+
+/* tanh(query + key) for each pair, [b, t, s, size] */
+static stk_val pairs(stk_graph *g, stk_val query, stk_val key, stk_val scale)
+{
+    stk_val sum = stk_g_add(g, stk_g_expand_dims(g, query, 2), stk_g_expand_dims(g, key, 1));
+    return stk_g_tanh(g, scale ? stk_g_mul(g, sum, scale) : sum);
+}
+
+static stk_val attention_scores(stk_layer_call *c, stk_val query, stk_val key)
+{
+    const attention *o = c->config;
+    const int32_t last = -1;
+    stk_val scale = o->use_scale ? weight_of(c, "scale") : 0;
+    if (o->score_mode == SCORE_CONCAT) {
+        stk_val by = weight_of(c, "concat_score_weight");
+        return stk_g_mul(c->g, stk_g_sum(c->g, pairs(c->g, query, key, scale), 1, &last, false),
+                         by);
+    }
+    stk_val scores = stk_g_matmul_t(c->g, query, key, false, true);
+    return scale ? stk_g_mul(c->g, scores, scale) : scores;
+}
+
+static stk_val additive_scores(stk_layer_call *c, stk_val query, stk_val key)
+{
+    const attention *o = c->config;
+    const int32_t last = -1;
+    int64_t size = stk_g_dim(c->g, query, 2);
+    stk_val each = pairs(c->g, query, key, 0);
+    if (o->use_scale)
+        each = stk_g_mul(c->g, each,
+                         stk_c_weight(c, "scale", 1, &size,
+                                      &(stk_weight_wish){
+                                          .initializer = stk_c_initializer(c, "glorot_uniform")}));
+    return stk_g_sum(c->g, each, 1, &last, false);
+}
+
+static void attend_once(stk_layer_call *c, stk_val (*score)(stk_layer_call *, stk_val, stk_val))
 {
     const attention *o = c->config;
     stk_graph *g = c->g;
-    stk_val query = c->x[0], value = c->x[1], key = c->nx > 2 ? c->x[2] : value;
+    stk_val query = c->x[0], value = c->x[1], key = c->nx > 2 ? c->x[2] : value, mask = 0;
     if (!three_axes(c, query, "query") || !three_axes(c, value, "value") ||
         !three_axes(c, key, "key"))
         return;
-    stk_val scores = stk_g_matmul_t(g, query, key, false, true), mask = 0;
-    if (o->use_scale)
-        scores = stk_g_mul(
-            g, scores,
-            stk_c_weight(c, "scale", 0, NULL, &(stk_weight_wish){.initializer = &stk_ones}));
+    stk_val scores = score(c, query, key);
     if (c->mask[1]) mask = stk_g_expand_dims(g, c->mask[1], 1);
     if (stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false))
         mask = both(g, mask, causal_mask(g, stk_g_dim(g, query, 1), stk_g_dim(g, key, 1)));
@@ -261,17 +370,32 @@ static void call_attention(stk_layer_call *c)
         y = stk_g_mul(g, y, stk_g_cast(g, stk_g_expand_dims(g, c->mask[0], 2), c->compute));
     c->y[0] = y;
     c->ymask[0] = c->mask[0];
+    if (stk_json_bool(stk_json_get(c->arguments, "return_attention_scores"), false)) {
+        c->ny = 2;
+        c->y[1] = weights;
+    }
 }
+static void call_attention(stk_layer_call *c) { attend_once(c, attention_scores); }
+static void call_additive(stk_layer_call *c) { attend_once(c, additive_scores); }
+
 static const stk_config_field attention_fields[] = {
     STK_FIELD(attention, use_scale, BOOL, "False"),
-    STK_FIELD(attention, score_mode, CHOICE, "dot", .choices = "dot"),
+    STK_FIELD(attention, score_mode, CHOICE, "dot", .choices = "dot|concat"),
     STK_FIELD(attention, dropout, REAL, "0"),
     STK_FIELD(attention, seed, INT, "None", .wide = true),
 };
-const stk_layer_def stk_layer_attention = {.keras_class = "Attention",
-                                           .fields = STK_FIELDS(attention, attention_fields),
-                                           .min_inputs = 2,
-                                           .max_inputs = 3,
-                                           .list = true,
-                                           .mask = STK_MASK_OWN,
-                                           .call = call_attention};
+static const stk_config_field additive_fields[] = {
+    STK_FIELD(attention, use_scale, BOOL, "True"),
+    STK_FIELD(attention, dropout, REAL, "0"),
+    STK_FIELD(attention, seed, INT, "None", .wide = true),
+};
+#define ATTENTION(id, class_, fields_, call_)                                                      \
+    const stk_layer_def stk_layer_##id = {.keras_class = class_,                                   \
+                                          .fields = STK_FIELDS(attention, fields_),                \
+                                          .min_inputs = 2,                                         \
+                                          .max_inputs = 3,                                         \
+                                          .list = true,                                            \
+                                          .mask = STK_MASK_OWN,                                    \
+                                          .call = call_};
+ATTENTION(attention, "Attention", attention_fields, call_attention)
+ATTENTION(additive_attention, "AdditiveAttention", additive_fields, call_additive)

@@ -1,5 +1,6 @@
 /* Normalisation by statistics of the batch, of each example, or of groups of channels. */
 #include "layers/layer.h"
+#include "layers/objects.h"
 
 /* Options that the affine part of all of them has. */
 typedef struct affine {
@@ -317,3 +318,75 @@ const stk_layer_def stk_layer_unit_norm = {.keras_class = "UnitNormalization",
                                            .fields = STK_FIELDS(unit_norm, unit_norm_fields),
                                            .mask = STK_MASK_PASSES,
                                            .call = call_unit_norm};
+
+/* ---- RMSNormalization ----------------------------------------------------------------------------------------------------- */
+
+typedef struct rms_norm {
+    stk_ints axis;
+    double epsilon;
+} rms_norm;
+
+static void call_rms_norm(stk_layer_call *c)
+{
+    const rms_norm *o = c->config;
+    stk_graph *g = c->g;
+    int32_t axes[STK_MAX_RANK], rank = stk_g_rank(g, c->x[0]), n = sorted_axes(c, &o->axis, axes);
+    int64_t shape[STK_MAX_RANK], wide_shape[STK_MAX_RANK];
+    if (n < 0) return;
+    for (int32_t i = 0; i < rank; i++) wide_shape[i] = 1;
+    for (int32_t i = 0; i < n; i++) wide_shape[axes[i]] = shape[i] = stk_c_dim(c, 0, axes[i]);
+    stk_dtype dtype = wide(c->compute);
+    stk_val x = stk_g_cast(g, c->x[0], dtype);
+    stk_val scale = stk_c_weight(c, "scale", n, shape,
+                                 &(stk_weight_wish){.initializer = &stk_ones, .as_is = true});
+    scale = stk_g_cast(g, scale, dtype);
+    if (axes[0] == rank - n) {
+        c->y[0] = stk_g_cast(g, stk_g_rms_norm(g, x, scale, n, o->epsilon), c->compute);
+        return;
+    }
+    stk_val mean = stk_g_mean(g, stk_g_square(g, x), n, axes, true);
+    stk_val by = stk_g_rsqrt(g, stk_g_add(g, mean, stk_g_scalar(g, dtype, o->epsilon)));
+    stk_val y = stk_g_mul(g, stk_g_mul(g, x, by), stk_g_reshape(g, scale, rank, wide_shape));
+    c->y[0] = stk_g_cast(g, y, c->compute);
+}
+static const stk_config_field rms_norm_fields[] = {STK_FIELD(rms_norm, axis, INTS, "-1"),
+                                                   STK_FIELD(rms_norm, epsilon, REAL, "1e-6")};
+const stk_layer_def stk_layer_rms_norm = {.keras_class = "RMSNormalization",
+                                          .snake = "rms_normalization",
+                                          .fields = STK_FIELDS(rms_norm, rms_norm_fields),
+                                          .call = call_rms_norm};
+
+/* ---- LayerScale of keras.applications' ConvNeXt: a factor for each channel ---------------------------------------------- */
+
+typedef struct layer_scale {
+    double init_values;
+    int64_t projection_dim;
+    stk_object start; /* made by check */
+    stk_initializer value;
+} layer_scale;
+
+static stk_status check_layer_scale(stk_layer_state *layer, stk_error *err)
+{
+    layer_scale *o = layer->config;
+    const stk_object_def *constant = stk_object_find(STK_INITIALIZERS, "constant");
+    if (!constant) return stk_layer_refuse(layer, err, STK_ERR_INTERNAL, "there is no constant");
+    o->value = (stk_initializer){.seed = STK_NONE, .value = o->init_values};
+    o->start = (stk_object){constant, &o->value};
+    return STK_OK;
+}
+
+static void call_layer_scale(stk_layer_call *c)
+{
+    const layer_scale *o = c->config;
+    stk_val by = stk_c_weight(c, "variable", 1, &o->projection_dim,
+                              &(stk_weight_wish){.initializer = &o->start});
+    c->y[0] = stk_g_mul(c->g, c->x[0], by);
+}
+static const stk_config_field layer_scale_fields[] = {
+    STK_FIELD(layer_scale, init_values, REAL, NULL),
+    STK_FIELD(layer_scale, projection_dim, INT, NULL, .low = 1)};
+const stk_layer_def stk_layer_layer_scale = {.keras_class = "LayerScale",
+                                             .module = "keras.src.applications.convnext",
+                                             .fields = STK_FIELDS(layer_scale, layer_scale_fields),
+                                             .check = check_layer_scale,
+                                             .call = call_layer_scale};

@@ -288,3 +288,104 @@ static const stk_config_field gru_fields[] = {RNN(units, INT, NULL, .low = 1),
                                               RNN(reset_after, BOOL, "True"),
                                               RNN(implementation, INT, "2", .input_only = true)};
 RNN_LAYER(gru, "GRU", gru_fields);
+
+/* ---- RNN over one cell: the layers above in another writing ------------------------------------------------------------------------- */
+
+typedef struct rnn_over {
+    stk_rnn_config base; /* first: what call_rnn sees. The cell's options, filled in by check */
+    stk_layer_state *cell;
+} rnn_over;
+
+static stk_status check_over(stk_layer_state *layer, stk_error *err)
+{
+    rnn_over *o = layer->config;
+    stk_rnn_config flow = o->base;
+    const stk_layer_def *def = o->cell->def;
+    if (def != &stk_layer_lstm_cell && def != &stk_layer_gru_cell &&
+        def != &stk_layer_simple_rnn_cell)
+        return stk_layer_refuse(layer, err, STK_ERR_UNSUPPORTED,
+                                "a %s as cell; it takes an LSTMCell, GRUCell or SimpleRNNCell",
+                                def->keras_class);
+    o->base = *(const stk_rnn_config *)o->cell->config;
+    o->base.return_sequences = flow.return_sequences;
+    o->base.return_state = flow.return_state;
+    o->base.go_backwards = flow.go_backwards;
+    o->base.stateful = flow.stateful;
+    o->base.unroll = flow.unroll;
+    o->base.zero_output_for_mask = flow.zero_output_for_mask;
+    if (o->base.forget_bias.def) o->base.forget_bias.config = &o->base.forget_values;
+    o->cell->attribute = "cell";
+    return check_rnn(layer, err);
+}
+
+static void call_over(stk_layer_call *c)
+{
+    const rnn_over *o = c->config;
+    const stk_layer_def *def = o->cell->def;
+    cell k = {.kind = STK_CELL_SIMPLE, .scope = o->cell->name, .gates = 1};
+    if (def == &stk_layer_lstm_cell)
+        k.kind = STK_CELL_LSTM, k.gates = 4;
+    else if (def == &stk_layer_gru_cell)
+        k.kind = STK_CELL_GRU, k.gates = 3;
+    if (!k.scope) k.scope = "cell";
+    call_rnn(c, &k);
+}
+
+static void call_cell(stk_layer_call *c)
+{
+    stk_c_fail(c, STK_ERR_UNSUPPORTED, "a cell is not called itself; put it into an RNN layer");
+}
+
+#define OVER(member, kind_, ...)                                                                   \
+    {                                                                                              \
+        .name = #member, .kind = STK_FIELD_##kind_, .offset = offsetof(rnn_over, base.member),     \
+        .fallback = __VA_ARGS__                                                                    \
+    }
+static const stk_config_field over_fields[] = {
+    STK_FIELD(rnn_over, cell, LAYER, NULL),
+    OVER(return_sequences, BOOL, "False"),
+    OVER(return_state, BOOL, "False"),
+    OVER(go_backwards, BOOL, "False"),
+    OVER(stateful, BOOL, "False"),
+    OVER(unroll, BOOL, "False"),
+    OVER(zero_output_for_mask, BOOL, "False"),
+};
+const stk_layer_def stk_layer_rnn = {.keras_class = "RNN",
+                                     .snake = "rnn",
+                                     .scopes = "lstm_cell=cell|gru_cell=cell|simple_rnn_cell=cell",
+                                     .fields = STK_FIELDS(rnn_over, over_fields),
+                                     .min_inputs = 1,
+                                     .max_inputs = 3,
+                                     .mask = STK_MASK_OWN,
+                                     .check = check_over,
+                                     .call = call_over};
+
+#define RNN_CELL(id, class_, fields_, check_)                                                      \
+    const stk_layer_def stk_layer_##id = {.keras_class = class_,                                   \
+                                          .fields = STK_FIELDS(stk_rnn_config, fields_),           \
+                                          .check = check_,                                         \
+                                          .call = call_cell}
+static const stk_config_field simple_cell_fields[] = {RNN(units, INT, NULL, .low = 1),
+                                                      RNN(activation, ACTIVATION, "tanh"),
+                                                      RNN_WEIGHTS, RNN_RULES, RNN_SEED};
+static const stk_config_field lstm_cell_fields[] = {
+    RNN(units, INT, NULL, .low = 1),
+    RNN(activation, ACTIVATION, "tanh"),
+    RNN(recurrent_activation, ACTIVATION, "sigmoid"),
+    RNN_WEIGHTS,
+    RNN(unit_forget_bias, BOOL, "True"),
+    RNN_RULES,
+    RNN_SEED,
+    RNN(implementation, INT, "2", .input_only = true)};
+static const stk_config_field gru_cell_fields[] = {
+    RNN(units, INT, NULL, .low = 1),
+    RNN(activation, ACTIVATION, "tanh"),
+    RNN(recurrent_activation, ACTIVATION, "sigmoid"),
+    RNN_WEIGHTS,
+    RNN_RULES,
+    RNN_SEED,
+    RNN(reset_after, BOOL, "True"),
+    RNN(implementation, INT, "2", .input_only = true)};
+RNN_CELL(simple_rnn_cell, "SimpleRNNCell", simple_cell_fields, check_rnn);
+RNN_CELL(lstm_cell, "LSTMCell", lstm_cell_fields, check_lstm);
+RNN_CELL(gru_cell, "GRUCell", gru_cell_fields, check_rnn);

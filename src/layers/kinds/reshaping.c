@@ -181,8 +181,9 @@ typedef struct upsampling {
     int32_t data_format;
     int32_t interpolation;
 } upsampling;
-static const stk_resize_kind kinds[] = {STK_RESIZE_NEAREST, STK_RESIZE_BILINEAR, STK_RESIZE_BICUBIC,
-                                        STK_RESIZE_LANCZOS3, STK_RESIZE_LANCZOS5};
+static const stk_resize_kind kinds[] = {STK_RESIZE_NEAREST,  STK_RESIZE_BILINEAR,
+                                        STK_RESIZE_BICUBIC,  STK_RESIZE_LANCZOS3,
+                                        STK_RESIZE_LANCZOS5, STK_RESIZE_AREA};
 
 /* Each element of an axis n times: [outer, d, inner] -> [outer, d, n, inner] -> [outer, d n, inner]. */
 static stk_val repeat(stk_graph *g, stk_val x, int32_t axis, int64_t n)
@@ -219,7 +220,7 @@ static const stk_config_field upsampling2_fields[] = {
     STK_FIELD(upsampling, size, INTS, "2", .count = 2, .low = 1),
     STK_FIELD_FORMAT(upsampling),
     STK_FIELD(upsampling, interpolation, CHOICE, "nearest",
-              .choices = "nearest|bilinear|bicubic|lanczos3|lanczos5"),
+              .choices = "nearest|bilinear|bicubic|lanczos3|lanczos5|area"),
 };
 static const stk_config_field upsampling3_fields[] = {
     STK_FIELD(upsampling, size, INTS, "2", .count = 3, .low = 1),

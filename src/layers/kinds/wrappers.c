@@ -93,11 +93,14 @@ static void call_bidirectional(stk_layer_call *c)
     mask[0] = c->mask[0];
     for (int32_t way = 0; way < 2; way++) {
         const stk_layer_state *part = way ? o->backward_layer : o->layer;
+        bool given = way && part != &o->made; /* it keeps its name */
         x[way][0] = c->x[0];
         for (int32_t i = 0; i < half; i++) x[way][1 + i] = c->x[1 + way * half + i];
-        n = stk_c_part(c, part,
-                       scope_of(part, way ? "backward_" : "forward_", name[way], sizeof name[way]),
-                       1 + half, x[way], mask, y[way], ymask);
+        n = stk_c_part(
+            c, part,
+            given ? NULL
+                  : scope_of(part, way ? "backward_" : "forward_", name[way], sizeof name[way]),
+            1 + half, x[way], mask, y[way], ymask);
     }
     if (!stk_graph_ok(c->g)) return;
     stk_val back = rnn_of(o->layer)->return_sequences ? stk_g_reverse(c->g, y[1][0], 1) : y[1][0];
@@ -111,7 +114,7 @@ static void call_bidirectional(stk_layer_call *c)
 }
 static const stk_config_field bidirectional_fields[] = {
     STK_FIELD(bidirectional, layer, LAYER, NULL),
-    STK_FIELD(bidirectional, merge_mode, TEXT, "concat"),
+    STK_FIELD(bidirectional, merge_mode, TEXT, "concat", .none = true),
     STK_FIELD(bidirectional, backward_layer, LAYER, "None"),
 };
 const stk_layer_def stk_layer_bidirectional = {.keras_class = "Bidirectional",
