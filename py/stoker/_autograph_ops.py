@@ -106,6 +106,11 @@ def _is_value(leaf):
     return isinstance(leaf, (*_NUMBERS, numpy.ndarray, numpy.generic)) or _engine().is_tensor(leaf)
 
 
+def _is_array(leaf):
+    """A tf.TensorArray: one dense tensor while a loop of the program writes to it."""
+    return hasattr(leaf, "in_loop")
+
+
 def _same(a, b):
     if a is b:
         return True
@@ -238,10 +243,12 @@ class _Loop:
     def __init__(self, get, put, names):
         self.get, self.put, self.names = get, put, names
         self.start = get()
+        self.item = None  # of the trip that is recorded
 
-    def define(self, body):
-        """Names that get their first value inside of the loop start as zeros of what the body makes."""
-        if not any(_is_undefined(v) for v in self.start):
+    def define(self, body, places=None):
+        """Names that get their first value inside of the loop start as zeros of what the body makes, and an array starts with
+        room for what the body writes: elements like that, `places` of them if it grows."""
+        if not any(_is_undefined(v) or any(map(_is_array, nest.flatten(v))) for v in self.start):
             return
         after = _engine().spec_after(self._run_and_get(body))
         start = []
@@ -251,6 +258,8 @@ class _Loop:
                     old = nest.map_structure(_zero, new)
                 except Exception:
                     raise ValueError(f"'{title}' must be defined before the loop") from None
+            elif not _is_undefined(old) and any(map(_is_array, nest.flatten(old))):
+                old = nest.map_structure(lambda a, b: a.for_loop(b, places) if _is_array(a) else a, old, new)
             start.append(old)
         self.start = tuple(start)
 
@@ -266,7 +275,9 @@ class _Loop:
         values = []
         for title, value in zip(self.names, self.start):
             for leaf in nest.flatten(value) if not _is_undefined(value) else []:
-                if _is_value(leaf):
+                if _is_array(leaf):
+                    values.append(leaf.stack())
+                elif _is_value(leaf):
                     values.append(leaf if _engine().is_tensor(leaf) else _engine().constant(leaf, None))
         return values
 
@@ -278,7 +289,8 @@ class _Loop:
             if _is_undefined(value):
                 bound.append(value)
             else:
-                leaves = [next(feed) if _is_value(leaf) else leaf for leaf in nest.flatten(value)]
+                leaves = [leaf.in_loop(next(feed), self.item) if _is_array(leaf) else next(feed) if _is_value(leaf) else leaf
+                          for leaf in nest.flatten(value)]
                 bound.append(nest.pack_sequence_as(value, leaves))
         self.put(tuple(bound))
 
@@ -295,6 +307,8 @@ class _Loop:
                 raise type(error)(f"'{title}' does not have the same nested structure after one iteration.\n\n{error}") \
                     from None
             for new, first in zip(nest.flatten(value), nest.flatten(old_value)):
+                if _is_array(first) and _is_array(new):
+                    new, first = new.stack(), first.stack()
                 if not _is_value(first):
                     if not _same(new, first):
                         raise ValueError(f"'{title}' is {_what(first)} before the loop and {_what(new)} after one "
@@ -346,13 +360,14 @@ def for_stmt(items, go_on, body, get, put, names):
         _for_python(items, go_on, body, get, put, names)
         return
     loop = _Loop(get, put, names)
-    loop.define(lambda: body(_engine().first_item(items)))
+    loop.define(lambda: body(_engine().first_item(items)), _engine().places(items) if go_on is None else None)
 
     def run_test(tensors):
         loop.enter(tensors)
         return go_on()
 
     def run_body(item, tensors):
+        loop.item = item
         loop.enter(tensors)
         body(item)
         return loop.leave(tensors)

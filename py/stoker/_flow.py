@@ -153,6 +153,13 @@ def first_item(items):
     return items.start if isinstance(items, _array.SymbolicRange) else items[0]
 
 
+def places(items):
+    """How many places an array needs that is written to at each item; None: only the running program knows."""
+    if isinstance(items, _array.SymbolicRange) or is_symbolic(items) or not items.dtype.is_integer or len(dims(items)) != 1:
+        return None
+    return int(np.max(items.numpy(), initial=-1)) + 1
+
+
 def spec_after(run):
     """Run a body to see what it makes; what it records is never used."""
     return _record(run)[1]
@@ -176,6 +183,9 @@ def for_loop(items, test, body, values):
     if isinstance(items, _array.SymbolicRange):
         return _range_loop(items, test, body, values)
     count = dims(items)[0]
+    if count > UNROLL and not values and test is None:  # nothing but effects: a loop has to carry something
+        scan(lambda row, state: (body(row[0], []) or state, []), [items], [tensor(0)])
+        return []
     if count > UNROLL:
         if test is None:
             return scan(lambda row, state: (body(row[0], state), []), [items], values)[0]

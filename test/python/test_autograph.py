@@ -67,6 +67,9 @@ class Fake(types.SimpleNamespace):
     def loop_kind(self, items):
         return "tensor" if isinstance(items, Symbol) else None
 
+    def places(self, items):
+        return None
+
     def first_item(self, items):
         return Symbol(items.value[0])
 

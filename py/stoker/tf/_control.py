@@ -1,5 +1,6 @@
 """tf.cond, tf.while_loop, tf.map_fn, tf.scan and kin, py_function, control dependencies."""
 import contextlib
+import functools
 
 import numpy as np
 
@@ -178,7 +179,9 @@ def _results(made, Tout):
 
 
 def py_function(func=None, inp=None, Tout=None, name=None):
-    """Runs Python on eager tensors. Taped eagerly; inside a program it is a host operation."""
+    """Runs Python on eager tensors. Taped eagerly; inside a program it is a host operation. Without func: a decorator."""
+    if func is None:
+        return lambda inner: functools.wraps(inner)(lambda *inputs: py_function(inner, inputs, Tout, name))
     inp = list(inp or [])
     _base.note_python_call("py_function")
     if not any(is_symbolic(x) for x in inp) and not _base.recording():
@@ -188,6 +191,8 @@ def py_function(func=None, inp=None, Tout=None, name=None):
 
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
+    if func is None:
+        return lambda inner: functools.wraps(inner)(lambda *inputs: numpy_function(inner, inputs, Tout, stateful, name))
     inp = list(inp or [])
     _base.note_python_call("numpy_function")
     if not any(is_symbolic(x) for x in inp) and not _base.recording():

@@ -124,9 +124,10 @@ def _shape_of_structure(value):
 class Concrete:
     """One trace: tf's ConcreteFunction."""
 
-    def __init__(self, name, program, outputs, structure, call, variables, source=None):
+    def __init__(self, name, program, outputs, structure, call, variables, source=None, single=False):
         self.name, self._program, self._call = name, program, call
         self._outputs, self._structure = outputs, structure  # leaves: _Slot into the program's results, or values
+        self.single = single  # the result is the program's only one
         self.variables = variables
         self.trainable_variables = tuple(v for v in variables if v.trainable)
         self.captured_inputs, self.graph = [], self
@@ -180,7 +181,7 @@ class Concrete:
         return program, which, [g is not None for g in made]
 
     def pack(self, results):
-        if self._structure is None:
+        if self.single:
             return results[0]
         flat = []
         for leaf in self._outputs:
@@ -202,7 +203,7 @@ class Concrete:
 
     @property
     def structured_outputs(self):
-        return nest.pack_sequence_as(self._structure, self._outputs) if self._structure is not None else self._outputs
+        return self._outputs[0] if self.single else nest.pack_sequence_as(self._structure, self._outputs)
 
     @property
     def inputs(self):
@@ -296,7 +297,7 @@ class Function(_stoker.FastFunction):
             if type(concrete) is _Done:
                 return concrete.value
         if given is not None and not call.objects:
-            self._remember(given, call.tensors, concrete._program, None if concrete._structure is None else concrete.pack)
+            self._remember(given, call.tensors, concrete._program, None if concrete.single else concrete.pack)
         return concrete.run(call.tensors)
 
     def _bind(self, args, kwargs):
@@ -422,8 +423,8 @@ class Function(_stoker.FastFunction):
                 leaves.append(leaf)
         program = _stoker.Program(trace, outputs)
         single = isinstance(result, Tensor) and len(outputs) == 1
-        return Concrete(self._name, program, leaves, None if single else result, call, tuple(trace.variables),
-                        (trace, tape, symbols, outputs))
+        return Concrete(self._name, program, leaves, result, call, tuple(trace.variables),
+                        (trace, tape, symbols, outputs), single)
 
     def _report_retrace(self, call):
         """Many traces of one function are usually a mistake: say which argument changes."""

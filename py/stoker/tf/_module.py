@@ -8,7 +8,7 @@ import numpy as np
 
 from stoker import _stoker
 from stoker.tf import nest
-from stoker.tf._base import Tensor, TensorShape, Variable, dims, is_symbolic, o, static, tensor
+from stoker.tf._base import Tensor, TensorShape, Variable, dims, is_symbolic, not_traceable, o, recording, static, tensor
 from stoker.tf._specs import as_dtype
 
 
@@ -109,6 +109,7 @@ class TensorArray:
         count = 0 if size is None else int(static(size, "the size of a TensorArray"))
         self._items, self._dense = [None] * count, None
         self._clear = clear_after_read is None or clear_after_read
+        self._grows_at = None  # in a loop of a program: the item of the trip, the only place that is known to be new
 
     dtype = property(lambda self: self._dtype)
     dynamic_size = property(lambda self: self._dynamic)
@@ -151,8 +152,33 @@ class TensorArray:
         made._items[n] = value
         return made
 
+    def for_loop(self, after, places):
+        """The array as a loop of a program starts with it: dense, of elements like those of `after`, one trip later."""
+        if self._dense is not None:
+            return self
+        if self._dynamic and places is None:
+            not_traceable("a TensorArray grows in a loop whose number of trips is not known")
+        made, known = self._copy(), [i for i in after._items if i is not None]
+        if after._dense is None and not known:
+            made._items += [None] * (max(places or 0, len(made._items)) - len(made._items))
+            return made
+        sizes = dims(known[0]) if after._dense is None else dims(after._dense)[1:]
+        zero = tensor(np.zeros(sizes, self._dtype.as_numpy_dtype))
+        count = max(len(self._items), places) if self._dynamic else len(self._items)
+        items = [zero if i is None else i for i in self._items] + [zero] * (count - len(self._items))
+        made._dense = o.stack(items) if items else tensor(np.zeros([0] + sizes, self._dtype.as_numpy_dtype))
+        return made
+
+    def in_loop(self, dense, item):
+        """This array in a trip of a loop, with what it holds then."""
+        made = self._copy()
+        made._dense, made._grows_at = dense, item
+        return made
+
     def _write_symbolic(self, index, value):
         """Inside of a loop of the program the array is one dense tensor."""
+        if self._dynamic and (self._grows_at is None or index is not self._grows_at):
+            not_traceable("a TensorArray grows at a place that only the running program knows")
         made = self._copy()
         if made._dense is None:
             zero = tensor(np.zeros(dims(value), value.dtype.as_numpy_dtype))
@@ -211,6 +237,8 @@ class TensorArray:
         return made
 
     def size(self, name=None):
+        if self._dynamic and self._grows_at is not None and recording():
+            not_traceable("it asks for the size of a TensorArray that grows")
         return tensor(len(self._items) if self._dense is None else dims(self._dense)[0], "int32")
 
     def close(self, name=None):
@@ -232,7 +260,7 @@ TensorArray.__module__ = "tensorflow.python.ops.tensor_array_ops"
 
 def tf_print(*inputs, output_stream=None, summarize=3, sep=" ", end="\n", name=None, **kwargs):
     """tf.print: to stderr by default; inside of a program with the values of that run."""
-    if any(is_symbolic(x) for x in nest.flatten(list(inputs))):
+    if recording() or any(is_symbolic(x) for x in nest.flatten(list(inputs))):
         return _print_in_program(inputs, output_stream, summarize, sep, end)
     _print_now(inputs, output_stream, summarize, sep, end)
     return None

@@ -1,9 +1,25 @@
 """tf.nn functions that are made of others: TensorFlow's argument conventions around the engine's operations."""
 import numpy as np
 
+from stoker import _stoker
 from stoker.tf._array import _sizes
 from stoker.tf._base import axis_of, dims, float32, o, static, tensor
 from stoker.tf._math import _two
+
+
+def _plain_function(name):
+    """Keras writes an activation into a model's file by its name, and takes only plain functions for such."""
+    operation = _stoker.ops[name]
+
+    def activation(*arguments, **options):
+        return operation(*arguments, **options)
+
+    activation.__name__ = activation.__qualname__ = name
+    return activation
+
+
+for _name in "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid softmax softplus softsign tanh".split():
+    globals()[_name] = _plain_function(_name)
 
 
 def bias_add(value, bias, data_format=None, name=None):

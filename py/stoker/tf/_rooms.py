@@ -8,6 +8,7 @@ import importlib
 import sys
 import types
 
+from stoker import _stoker
 from stoker.tf._symbols import SYMBOLS
 
 
@@ -27,6 +28,7 @@ def _parse():
 
 
 _TABLE = _parse()
+_TABLE["dtypes"].update((name, ("dtypes", name)) for name in list(_stoker.dtypes) + ["double", "half"])
 
 
 def names(room):
@@ -36,14 +38,14 @@ def names(room):
 
 
 def _c_operation(name):
-    from stoker import _stoker
-
     return _stoker.ops[name]
 
 
 def _load(source, name):
     if source == "C":
         return _c_operation(name)
+    if source == "dtypes":
+        return _stoker.DType(name)
     value = importlib.import_module("stoker.tf." + source)
     return getattr(value, name)
 

@@ -5,8 +5,10 @@ tf from C:
     abs acos acosh add asin asinh atan atan2 atanh broadcast_to cos cosh cumsum equal exp floor gather_nd greater
     greater_equal less less_equal logical_and logical_not logical_or matmul maximum minimum
     multiply negative not_equal pow reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod
-    reduce_sum reshape reverse round sigmoid sign sin sinh slice sqrt square stop_gradient subtract tan tanh
+    reduce_sum reshape reverse round sign sin sinh slice sqrt square stop_gradient subtract tan
     tensor_scatter_nd_add tensor_scatter_nd_update tile truediv unstack argmax argmin
+tf from _nn:
+    sigmoid tanh
 tf from _thin:
     cast concat constant divide einsum expand_dims gather one_hot pad sort argsort split squeeze stack transpose roll
 tf from _array:
@@ -64,7 +66,9 @@ tf.math from _math:
    
 
 tf.nn from C:
-    elu gelu leaky_relu log_softmax relu relu6 selu sigmoid softmax softplus softsign tanh gather_nd
+    gather_nd
+tf.nn from _nn:
+    elu gelu leaky_relu log_softmax relu relu6 selu sigmoid softmax softplus softsign tanh
 tf.nn from _math:
     l2_normalize top_k zero_fraction in_top_k
 tf.nn from _nn:

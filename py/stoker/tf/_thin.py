@@ -153,7 +153,17 @@ def concat(values, axis, name="concat"):
         return _ragged.concat(values, int(static(axis)))
     if len(values) == 1:
         return tensor(values[0])
-    return _stoker.ops["concat"](values, int(static(axis)))
+    return _in_groups(_stoker.ops["concat"], values, int(static(axis)))
+
+
+_MOST = 64  # inputs of one operation
+
+
+def _in_groups(first, values, axis):
+    """Joins more values than one operation takes: groups by `first`, then the groups."""
+    if len(values) <= _MOST:
+        return first(values, axis)
+    return concat([first(values[n:n + _MOST], axis) for n in range(0, len(values), _MOST)], axis)
 
 
 def stack(values, axis=0, name="stack"):
@@ -164,7 +174,7 @@ def stack(values, axis=0, name="stack"):
         return _ragged.stack(values)
     if not isinstance(values, list):
         values = o.unstack(tensor(values))
-    return _stoker.ops["stack"](values, int(axis))
+    return _in_groups(_stoker.ops["stack"], values, int(axis))
 
 
 def expand_dims(input, axis, name=None):
