@@ -3,6 +3,7 @@ protocol are in bench/README.md. A program that fails gives a line with "error",
 exception: one broken peer must not end the run."""
 import json
 import os
+import pathlib
 import selectors
 import subprocess
 import time
@@ -14,6 +15,7 @@ PEER_SCRIPTS = {
     "tf": ("tensorflow", "tensorflow_loop", "tensorflow_half", "pandas"),
     "torch": ("torch",),
     "jax": ("jax", "jax_scan"),
+    "py": ("tensorflow", "numpy"),
 }
 
 
@@ -42,7 +44,22 @@ class Stoker:
         listed = subprocess.run([str(self.path), "--list"], capture_output=True, text=True)
         self.rows = set(listed.stdout.split())
 
+    def measure_python(self, row, seconds):
+        """Rows py_*: the program of the peer, on Stoker's package (make python)."""
+        python = self.path.parent.parent / "python" / "bin" / "python"
+        script = pathlib.Path(__file__).resolve().parent.parent / "peers" / "peer_py.py"
+        if not python.exists():
+            return [{"row": row, "error": "no Python package; run make python"}]
+        command = [str(python), "-W", "ignore", "-m", "stoker", str(script), "--row", row, "--seconds", str(seconds)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, env=self.environment)
+        if done.returncode:
+            reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            return [{"row": row, "error": reason[0]}]
+        return [line for line in json_lines(done.stdout) if "samples" in line or "error" in line]
+
     def measure(self, row, seconds, threads):
+        if row.startswith("py_"):
+            return self.measure_python(row, seconds) if threads != 1 else []
         if row not in self.rows:
             return []
         command = [str(self.path), "--row", row, "--seconds", str(seconds), "--threads", str(threads)]

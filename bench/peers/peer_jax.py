@@ -126,6 +126,7 @@ def training_ways(row):
 
 
 ROWS = {row: training_ways(row) for row in common.JOBS}
+ROWS["py_step"] = training_ways("tiny_step")
 ROWS["eager_add"] = [
     common.Way("jax", "operator", lambda: eager(lambda a, b: a + b)),
     common.Way("jax", "jit", lambda: eager(jax.jit(lambda a, b: a + b)))]
