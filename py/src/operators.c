@@ -73,7 +73,14 @@ static PyObject *as_operand(PyObject *o)
     return py_is_variable(o) ? py_variable_read((py_variable *)o) : Py_NewRef(o);
 }
 
-/* matmul takes its two flags as attributes. */
+/* Two plain matrices need no builder. */
+static bool are_matrices(PyObject *a, PyObject *b)
+{
+    py_tensor *x = (py_tensor *)a, *y = (py_tensor *)b;
+    return x->t && y->t && x->t->rank == 2 && y->t->rank == 2 && x->t->shape[1] == y->t->shape[0] &&
+           py_dtype_kind(x->t->dtype) == 'F';
+}
+
 static PyObject *run_pair(const py_row *r, PyObject *a, PyObject *b)
 {
     PyObject *in[2] = {a, b};
@@ -83,7 +90,13 @@ static PyObject *run_pair(const py_row *r, PyObject *a, PyObject *b)
                             "`x` and `y` must have the same dtype, got tf.%s != tf.%s.",
                             stk_dtype_name(da), stk_dtype_name(db));
     if (da != db) return mismatch(r, 1, da, db);
-    if (r->op == STK_OP_MATMUL || r->build) {
+    if (r == row(MATMUL) && are_matrices(a, b)) {
+        static const int64_t flags[2];
+        static const py_row plain = {
+            .name = "matmul", .tf = "MatMul", .op = STK_OP_MATMUL, .result = '1'};
+        return py_run_row(&plain, 2, in, 2, flags, 0, NULL);
+    }
+    if (r->build) {
         PyObject *args[2] = {a, b};
         return py_call_row(r->name, args, 2);
     }
