@@ -577,6 +577,9 @@ def __getattr__(name):
 
         if hasattr(io, name):
             return getattr(io, name)
-    from stoker.tf import _rooms
+    from stoker.tf import _image_more, _rooms
+
+    if not name.startswith("_") and hasattr(_image_more, name):
+        return getattr(_image_more, name)
 
     raise _rooms._missing("image", name)
