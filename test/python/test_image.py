@@ -6,7 +6,7 @@ import stoker.tf as tf
 
 PICTURE = np.random.default_rng(0).integers(0, 256, (3, 9, 7, 3)).astype("uint8")[0]
 SUMS = {  # of a picture of bytes: function, dtype, shape, sum, first values
-    "resize": (lambda x: tf.image.rgb_to_yuv(tf.image.convert_image_dtype(x, tf.float32)), (9, 7, 3), 32.7, [0.69, -0.09, 0.14]),
+    "yuv": (lambda x: tf.image.rgb_to_yuv(tf.image.convert_image_dtype(x, tf.float32)), (9, 7, 3), 32.7, [0.69, -0.09, 0.14]),
     "yiq": (lambda x: tf.image.rgb_to_yiq(tf.image.convert_image_dtype(x, tf.float32)), (9, 7, 3), 33.0, [0.69, 0.17, 0.0]),
     "rot90": (lambda x: tf.image.rot90(x, 3), (7, 9, 3), 25319.0, [19.0, 106.0, 72.0]),
 }
@@ -24,7 +24,7 @@ def test_as_tensorflow(name):
 def test_colour_spaces_there_and_back():
     x = tf.constant(PICTURE / 255, tf.float32)
     np.testing.assert_allclose(tf.image.yuv_to_rgb(tf.image.rgb_to_yuv(x)), x, atol=1e-5)
-    np.testing.assert_allclose(tf.image.yiq_to_rgb(tf.image.rgb_to_yiq(x)), x, atol=1e-5)
+    np.testing.assert_allclose(tf.image.yiq_to_rgb(tf.image.rgb_to_yiq(x)), x, atol=2e-3)  # the published matrices are rounded
 
 
 def test_jpeg_as_distortion_in_a_map():
