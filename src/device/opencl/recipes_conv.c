@@ -187,7 +187,8 @@ static void emit_pool(stk_cl_build *b, const stk_pool_params *c, const char *ker
 {
     sk_pool p = {.n = (int)c->n, .c = (int)c->c};
     bool wide = stk_pool_wide(c->window);
-    int64_t count = c->n * c->c * volume(input ? c->in : c->out), item = stk_cl_size(c->dtype);
+    int64_t channels = b->d->is_cpu && c->c > 4 ? 16 : 1, item = stk_cl_size(c->dtype);
+    int64_t count = c->n * stk_ceil_div(c->c, channels) * volume(input ? c->in : c->out);
     for (int i = 0; i < 3; i++) {
         p.in[i] = (int)c->in[i];
         p.out[i] = (int)c->out[i];
@@ -197,12 +198,13 @@ static void emit_pool(stk_cl_build *b, const stk_pool_params *c, const char *ker
     }
     if (count == 0) return;
     stk_cl_kernel(b, "pool.cl", kernel,
-                  "-DSK_T=%s -DSK_A=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s -DSK_W=%s",
+                  "-DSK_T=%s -DSK_A=%s -DSK_LOAD=sk_load_%s -DSK_STORE=sk_store_%s -DSK_W=%s "
+                  "-DSK_Q=%d",
                   stk_cl_type(c->dtype), stk_cl_lane(c->dtype), stk_cl_short(c->dtype),
-                  stk_cl_short(c->dtype), wide ? "int" : "uchar");
+                  stk_cl_short(c->dtype), wide ? "int" : "uchar", (int)channels);
     for (int32_t i = 0; args[i] >= 0; i++) stk_cl_arg(b, i, args[i] ? item : wide ? 4 : 1);
     stk_cl_numbers(b, &p, sizeof p);
-    stk_cl_grid(b, count, GROUP);
+    stk_cl_grid(b, count, channels > 1 ? 16 : GROUP);
 }
 
 static const char *refuse_pool(const stk_cl_device *d, const void *params)
