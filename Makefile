@@ -25,7 +25,7 @@ RUN         := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch 
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: python build configure demo test bench check format fuzz install clean help setup setup-check
+.PHONY: python build configure demo test bench check format fuzz install clean help setup setup-check setup-test
 
 help:
 	@echo 'make                 build libstoker, the stoker command, tests and examples into build/'
@@ -48,6 +48,9 @@ setup:
 setup-check:
 	@tools/setup build check
 
+setup-test: # before the build is described: what is there is tested
+	@tools/setup build opencl
+
 # Configured once, and again when the flags change; ninja itself sees changes of CMakeLists.txt.
 configure: setup
 	@if ! [ -f $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.flags 2>/dev/null)" != "$(strip $(CMAKE_FLAGS))" ]; then \
@@ -61,7 +64,7 @@ demo: configure # needs one program, not the tests
 	@tools/demo $(BUILD)
 
 # The Python package is tested, too, but not under sanitizers (PYTHON_SAN=1 tools/python) nor where it cannot be had.
-test: build
+test: setup-test build
 	@$(if $(filter 1,$(PYTHON_TESTS)),tools/python $(BUILD) >/dev/null || echo 'make test: no Python package here, its tests are skipped')
 	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
 

@@ -46,17 +46,41 @@ static void block_free(stk_block *block)
     stk_free(block);
 }
 
-/* Ordinary pages: drivers pin what they are told to write from where that pays. */
-static void *host_alloc(stk_device *d, size_t bytes)
+/* Memory of the driver, mapped for good: that is how pinned memory is had everywhere. The first line holds what it came from. */
+typedef struct pinned {
+    cl_mem mem;
+    void *mapped;
+} pinned;
+
+static void *host_alloc(stk_device *device, size_t bytes)
 {
-    (void)d;
-    return stk_alloc_pages(bytes);
+    stk_cl_device *d = stk_cl_of(device);
+    cl_int code = CL_SUCCESS;
+    size_t all = bytes + STK_ALIGN;
+    cl_mem mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, all,
+                                     NULL, &code);
+    if (!mem || code != CL_SUCCESS) return NULL;
+    char *mapped = d->cl->EnqueueMapBuffer(d->transfers, mem, 1, CL_MAP_READ_WRITE, 0, all, 0, NULL,
+                                           NULL, &code);
+    if (!mapped || code != CL_SUCCESS || (uintptr_t)mapped % STK_ALIGN) {
+        if (mapped) (void)d->cl->EnqueueUnmapMemObject(d->transfers, mem, mapped, 0, NULL, NULL);
+        (void)d->cl->ReleaseMemObject(mem);
+        return NULL;
+    }
+    memset(mapped, 0, all);
+    *(pinned *)(void *)mapped = (pinned){mem, mapped};
+    return mapped + STK_ALIGN;
 }
 
-static void host_free(stk_device *d, void *memory, size_t bytes)
+static void host_free(stk_device *device, void *memory, size_t bytes)
 {
-    (void)d;
-    stk_free_pages(memory, bytes);
+    stk_cl_device *d = stk_cl_of(device);
+    (void)bytes;
+    if (!memory) return;
+    pinned p = *(const pinned *)(const void *)((const char *)memory - STK_ALIGN);
+    (void)d->cl->EnqueueUnmapMemObject(d->transfers, p.mem, p.mapped, 0, NULL, NULL);
+    (void)d->cl->Flush(d->transfers);
+    (void)d->cl->ReleaseMemObject(p.mem);
 }
 
 const stk_memory_vt stk_cl_memory = {
