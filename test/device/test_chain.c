@@ -3,6 +3,8 @@
  * same bits for any number of threads. */
 #include "device/launch.h"
 
+#include "device/cpu/chain.h"
+
 #include "device/cpu/vec/vec.h"
 
 static const char *const sets[] = {"base", "avx2", "avx512"};
@@ -559,6 +561,59 @@ TEST(updates_have_the_bits_of_their_operations)
                 compare("update", STK_F32, update_out[0][o], update_out[2][o], n, 1e-4);
             }
         }
+}
+
+/* Sizes over the whole range, with zeros of both signs, the ends of the range and numbers that are none. */
+static float of_any_size(uint64_t *seed, bool square)
+{
+    static const float odd[] = {0.0f,     -0.0f,     1e-38f, -1e-38f, 3e38f,
+                                INFINITY, -INFINITY, NAN,    1e-40f};
+    const uint64_t kind = launch_random(seed) % 24;
+    float x = (float)ldexp(launch_uniform(seed, 1, 2), (int)(launch_random(seed) % 60) - 40);
+    if (kind < 9) x = odd[kind];
+    if (kind > 20)
+        x = (float)ldexp(launch_uniform(seed, 1, 2), (int)(launch_random(seed) % 250) - 126);
+    if (launch_random(seed) & 1) x = -x;
+    return square ? fabsf(x) : x;
+}
+
+TEST(updates_by_steps_have_the_bits_of_the_divider)
+{
+    enum { N = 4099 };
+    static float from[4][N], out[2][4][N]; /* square, mean, value, gradient */
+    uint64_t seed = 11;
+    FOR_EACH_ISA(vec)
+    for (int round = 0; vec->updates->by_steps && round < 40; round++) {
+        float number[] = {0.001f, round % 8 ? 1e-7f : 0.0f, 1e-3f, 0.1f};
+        for (int i = 0; i < N; i++)
+            for (int a = 0; a < 4; a++)
+                from[a][i] = round % 2 ? (float)launch_uniform(&seed, a ? -1 : 0, 1)
+                                       : of_any_size(&seed, a == 0);
+        for (int way = 0; way < 2; way++) {
+            const stk_vec_updates *u = way ? vec->updates->by_steps : vec->updates;
+            float *at[STK_UPDATE_ARGS] = {0};
+            memcpy(out[way], from, sizeof from);
+            at[STK_UPDATE_NEW_SQUARE] = at[STK_UPDATE_SQUARE] = out[way][0];
+            at[STK_UPDATE_NEW_MEAN] = at[STK_UPDATE_MEAN] = out[way][1];
+            at[STK_UPDATE_NEW_VALUE] = at[STK_UPDATE_VALUE] = out[way][2];
+            at[STK_UPDATE_GRADIENT] = out[way][3];
+            at[STK_UPDATE_SQUARE_WEIGHT] = &number[0];
+            at[STK_UPDATE_OFFSET] = &number[1];
+            at[STK_UPDATE_RATE] = &number[2];
+            at[STK_UPDATE_MEAN_WEIGHT] = &number[3];
+            (round % 3 ? u->with_mean : u->plain)(round % 5 ? N : N - 4, at);
+        }
+        for (int a = 0; a < 4; a++)
+            for (int i = 0; i < N; i++)
+                if (!CHECK_MSG(!memcmp(&out[0][a][i], &out[1][a][i], 4) ||
+                                   (isnan(out[0][a][i]) && isnan(out[1][a][i])),
+                               "%s: array %d: %a, not %a (square %a, mean %a, gradient %a)",
+                               vec->name, a, out[1][a][i], out[0][a][i], from[0][i], from[1][i],
+                               from[3][i]))
+                    return;
+    }
+    const stk_vec_updates *own = stk_vec_get()->updates, *picked = stk_updates_pick(own);
+    CHECK(picked == own || picked == own->by_steps);
 }
 
 TEST_MAIN()

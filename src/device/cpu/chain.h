@@ -72,6 +72,9 @@ typedef struct stk_chain_state {
     int64_t start[];                   /* [segments + 1] first unit of each segment */
 } stk_chain_state;
 
+/* u, or its form without the divider where this processor runs that faster. STOKER_UPDATES=divider|steps decides for it. */
+const stk_vec_updates *stk_updates_pick(const stk_vec_updates *u);
+
 /* NULL when out of memory. */
 stk_chain_state *stk_chain_state_new(const stk_chain *p);
 

@@ -271,7 +271,7 @@ static void drop_unread(builder *b, int32_t op)
  * theirs back. */
 static int32_t add_update(builder *b, const update *u)
 {
-    const stk_vec_updates *updates = stk_vec_get()->updates;
+    const stk_vec_updates *updates = stk_updates_pick(stk_vec_get()->updates);
     stk_chain_step *to = &b->s->step[b->s->steps++];
     const value *v = b->value;
     to->update = u->mean < 0 ? updates->plain : updates->with_mean;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "device/cpu/cpu.h"
 #include "stoker/files.h"
 
 #include <errno.h>
@@ -99,7 +100,8 @@ stk_elect_cache *stk_elect_cache_open(const char *machine)
 {
     stk_elect_cache *c = stk_calloc(1, sizeof *c);
     if (!c) return NULL;
-    snprintf(c->machine, sizeof c->machine, "%s %s", STK_VERSION, machine);
+    /* With the number of kernels: what a build knew less of may be beaten by what this one has more. */
+    snprintf(c->machine, sizeof c->machine, "%s %d %s", STK_VERSION, STK_CPU_IMPLS, machine);
     for (char *p = c->machine; *p; p++)
         if (*p == '\n') *p = ' ';
     if (!find_path(c->path, sizeof c->path)) {

@@ -110,6 +110,26 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
     return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
 }
 
+/* ---- starts: quotients and roots without the divider ---------------------------------------------------
+ * Estimates to 14 bits that Newton steps refine; vf_middling: 2^-100 <= |x| < 2^101, where no step underflows. */
+#define STK_HAS_STARTS 1
+STK_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+STK_INLINE vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+STK_INLINE vf vf_recip_start(vf x) { return _mm512_rcp14_ps(x); }
+STK_INLINE vf vf_rsqrt_start(vf x) { return _mm512_rsqrt14_ps(x); }
+STK_INLINE vf_part vf_is_zero(vf x)
+{
+    return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_EQ_OQ);
+}
+STK_INLINE vf_part vf_middling(vf x)
+{
+    const __m512i size = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+    return _mm512_cmplt_epu32_mask(_mm512_sub_epi32(size, _mm512_set1_epi32(27 << 23)),
+                                   _mm512_set1_epi32(201 << 23));
+}
+STK_INLINE vf vf_choose(vf_part p, vf yes, vf no) { return _mm512_mask_mov_ps(no, p, yes); }
+STK_INLINE vf vf_splat(float x) { return _mm512_set1_ps(x); }
+
 /* ---- pairs: a register of 16 pairs of bfloat16, each pair in the place of one float ------------------
  * The processor must have AVX512_BF16, which the set as a whole does not ask for: functions that use the dot product are
  * marked STK_PAIRS, and called only after stk_isa_has_pairs().
@@ -289,6 +309,9 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
 
 #endif
 
+#if !defined(STK_HAS_STARTS)
+#define STK_HAS_STARTS 0
+#endif
 #if !defined(STK_HAS_PAIRS)
 #define STK_HAS_PAIRS 0
 #endif

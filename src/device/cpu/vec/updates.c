@@ -1,6 +1,7 @@
 /* The loops of updates.h. Fused operations are spelled as in elementwise.c. */
 #include "device/cpu/vec/updates.h"
 
+#include "device/cpu/vec/lanes.h"
 #include "device/cpu/vec/math.h"
 
 #if defined(__clang__)
@@ -51,4 +52,87 @@ static void with_mean(int64_t n, float *const *at)
     }
 }
 
-const stk_vec_updates STK_VEC(stk_vec_updates) = {.plain = plain, .with_mean = with_mean};
+/* ---- without the divider ------------------------------------------------------------------------- */
+
+#if STK_HAS_STARTS
+
+/* Right for v and m that are zero or middling. The root's last step adds the exact rest v - s * s times half of the reciprocal
+ * root, and so does the quotient's with m - d * q: what is rounded then is off by 2^-46 at most. The reciprocal takes two
+ * steps, as it must itself be the nearest number (Markstein). */
+STK_INLINE vf quotient_of_root(vf m, vf v, vf offset)
+{
+    const vf half = vf_splat(0.5f), one = vf_splat(1.0f);
+    const vf start = vf_rsqrt_start(v);
+    vf s = v * start, h = half * start;
+    const vf rest = vf_fnma(s, h, half);
+    s = vf_fma(s, rest, s);
+    h = vf_fma(h, rest, h);
+    s = vf_fma(vf_fnma(s, s, v), h, s);
+    const vf d = vf_choose(vf_is_zero(v), vf_splat(0), s) + offset;
+    vf r = vf_recip_start(d);
+    r = vf_fma(r, vf_fnma(d, r, one), r);
+    r = vf_fma(r, vf_fnma(d, r, one), r);
+    const vf q = m * r;
+    return vf_choose(vf_is_zero(m), q, vf_fma(vf_fnma(d, q, m), r, q));
+}
+
+STK_INLINE bool within_reach(vf m, vf v)
+{
+    const vf_part fine =
+        (vf_part)((vf_is_zero(m) | vf_middling(m)) & (vf_is_zero(v) | vf_middling(v)));
+    return fine == vf_part_of(STK_VF);
+}
+
+/* Elements from i on by the divider: the rest of an array, or numbers at the ends of the range. */
+STK_INLINE void by_divider(stk_update_fn run, int64_t i, int64_t n, float *const *at)
+{
+    float *from[STK_UPDATE_ARGS];
+    for (int a = 0; a < STK_UPDATE_ARGS; a++) {
+        const bool number = a == STK_UPDATE_SQUARE_WEIGHT || a == STK_UPDATE_OFFSET ||
+                            a == STK_UPDATE_RATE || a == STK_UPDATE_MEAN_WEIGHT;
+        from[a] = number || !at[a] ? at[a] : at[a] + i;
+    }
+    run(n, from);
+}
+
+STK_INLINE void stepped(const bool mean, int64_t n, float *const *at)
+{
+    const stk_update_fn divider = mean ? with_mean : plain;
+    const float offset = *at[STK_UPDATE_OFFSET];
+    int64_t i = 0;
+    const bool usual = offset >= 0x1p-50f && offset <= 0x1p50f;
+    const vf square_weight = vf_splat(*at[STK_UPDATE_SQUARE_WEIGHT]);
+    const vf mean_weight = vf_splat(mean ? *at[STK_UPDATE_MEAN_WEIGHT] : 0);
+    const vf rate = vf_splat(*at[STK_UPDATE_RATE]), shift = vf_splat(offset);
+    for (; usual && i + STK_VF <= n; i += STK_VF) {
+        const vf g = vf_load(at[STK_UPDATE_GRADIENT] + i), w = vf_load(at[STK_UPDATE_VALUE] + i);
+        const vf old = vf_load(at[STK_UPDATE_SQUARE] + i);
+        const vf v = vf_fma(vf_fma(g, g, -old), square_weight, old);
+        vf m = g;
+        if (mean) {
+            const vf before = vf_load(at[STK_UPDATE_MEAN] + i);
+            m = vf_fma(g - before, mean_weight, before);
+        }
+        if (!within_reach(m, v)) {
+            by_divider(divider, i, STK_VF, at);
+            continue;
+        }
+        vf_store(at[STK_UPDATE_NEW_SQUARE] + i, v);
+        if (mean) vf_store(at[STK_UPDATE_NEW_MEAN] + i, m);
+        vf_store(at[STK_UPDATE_NEW_VALUE] + i, vf_fnma(rate, quotient_of_root(m, v, shift), w));
+    }
+    if (i < n) by_divider(divider, i, n - i, at);
+}
+
+static void plain_stepped(int64_t n, float *const *at) { stepped(false, n, at); }
+static void with_mean_stepped(int64_t n, float *const *at) { stepped(true, n, at); }
+
+static const stk_vec_updates by_steps = {.plain = plain_stepped, .with_mean = with_mean_stepped};
+#define BY_STEPS &by_steps
+
+#else
+#define BY_STEPS NULL
+#endif
+
+const stk_vec_updates STK_VEC(stk_vec_updates) = {
+    .plain = plain, .with_mean = with_mean, .by_steps = BY_STEPS};

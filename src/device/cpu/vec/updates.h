@@ -5,7 +5,11 @@
  *                          v' = lerp_square(v, g, c)   w' = w - r * (g  / (sqrt(v') + e))        plain
  *
  * Each element goes through the very operations of elementwise.c, so the bits are those of the separate tiles. A
- * result may be the same array as an operand. */
+ * result may be the same array as an operand.
+ *
+ * On some processors the divider takes longer than all the rest. `by_steps` holds the same functions with quotient and root by
+ * an estimate and Newton steps, made so that the last step rounds as the divider does: the same bits, whatever the
+ * estimate was. Which is faster is measured (stk_updates_pick). */
 #ifndef STK_DEVICE_CPU_VEC_UPDATES_H
 #define STK_DEVICE_CPU_VEC_UPDATES_H
 
@@ -31,6 +35,7 @@ typedef void (*stk_update_fn)(int64_t n, float *const *at);
 
 typedef struct stk_vec_updates {
     stk_update_fn plain, with_mean;
+    const struct stk_vec_updates *by_steps; /* or NULL */
 } stk_vec_updates;
 
 extern const stk_vec_updates STK_VEC(stk_vec_updates);
