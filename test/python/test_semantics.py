@@ -102,3 +102,25 @@ def test_unknown_names_say_what_is_near():
     with pytest.raises(AttributeError, match="reduce_sum"):
         tf.reduce_summ
     assert not hasattr(tf, "no_such_thing")
+
+
+@pytest.mark.skipif(not os.path.exists(os.path.join(SHARED, "tf-symbols.tsv")), reason="no list of symbols here")
+def test_the_most_used_names_are_there():
+    with open(os.path.join(SHARED, "tf-symbols.tsv")) as file:
+        rows = [line.rstrip("\n").split("\t") for line in file][1:]
+    names = list(dict.fromkeys(row[3] or row[1] for row in rows if row[4] == "in"))[:200]
+    missing = []
+    for name in names:
+        value = tf
+        for part in name.split(".")[1:]:
+            value = getattr(value, part, None)
+        if value is None and name != "tf.newaxis":
+            missing.append(name)
+    assert not missing
+
+
+def test_wav_files_go_there_and_back():
+    sound = np.linspace(-1, 1, 40, dtype="float32").reshape(20, 2)
+    back = tf.audio.decode_wav(tf.audio.encode_wav(sound, 8000))
+    assert back.sample_rate.numpy() == 8000 and np.allclose(back.audio.numpy(), sound, atol=1e-4)
+    assert tf.audio.decode_wav(tf.audio.encode_wav(sound, 8000), 1, 25).audio.shape == (25, 1)

@@ -19,6 +19,11 @@ def add_n(inputs, name=None):
 accumulate_n = add_n
 
 
+def reciprocal_no_nan(x, name=None):
+    x = tensor(x)
+    return divide_no_nan(tensor(1, x.dtype), x)
+
+
 def divide_no_nan(x, y, name=None):
     x, y = _two(x, y)
     zero = o.equal(y, tensor(0, y.dtype))

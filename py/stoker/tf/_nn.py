@@ -100,7 +100,25 @@ def conv_transpose(input, filters, output_shape, strides, padding="SAME", data_f
     wanted = _sizes(output_shape)
     x, turned = _channels_last(x, data_format)
     spatial = wanted[2:] if turned else wanted[1:-1]
-    return _channels_back(o.conv_transpose(x, w, strides, padding, dilations, spatial), turned)
+    sizes = dims(x)[1:-1]
+    padding = padding.upper()
+    if padding == "SAME" and spatial == [n * s for n, s in zip(sizes, strides)]:
+        return _channels_back(o.conv_transpose(x, w, strides, padding, dilations, None), turned)
+    made = o.conv_transpose(x, w, strides, "VALID", dilations, None)  # all there is, then the part that is asked for
+    for axis, (n, s, k, d, wanted_) in enumerate(zip(sizes, strides, dims(w)[:-2], dilations, spatial), 1):
+        whole = (n - 1) * s + (k - 1) * d + 1
+        low = max(whole - wanted_, 0) // 2 if padding == "SAME" else 0
+        made = _part(made, axis, low, wanted_)
+    return _channels_back(made, turned)
+
+
+def _part(x, axis, low, size):
+    """`size` places of an axis from `low` on; zeros where there are none."""
+    have = dims(x)[axis]
+    if low + size > have:
+        x = o.pad(x, [[0, low + size - have if a == axis else 0] for a in range(len(dims(x)))])
+    begin = [low if a == axis else 0 for a in range(len(dims(x)))]
+    return o.slice(x, begin, [size if a == axis else n for a, n in enumerate(dims(x))])
 
 
 def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,

@@ -16,7 +16,7 @@ def hamming_window(window_length, periodic=True, dtype=float32, name=None):
 def _window(n, periodic, a, b):
     if n == 1:
         return np.ones(1)
-    return a - b * np.cos(2 * np.pi * np.arange(n) / (n if periodic else n - 1))
+    return a - b * np.cos(2 * np.pi * np.arange(n) / (n if periodic and n % 2 == 0 else n - 1))  # as TensorFlow does
 
 
 def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1, name=None):

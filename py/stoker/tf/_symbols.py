@@ -60,7 +60,7 @@ tf.math from _thin:
 tf.math from _math:
     accumulate_n add_n bincount confusion_matrix count_nonzero cumulative_logsumexp digamma divide_no_nan
     erfinv igamma igammac in_top_k invert_permutation is_non_decreasing is_strictly_increasing l2_normalize lbeta lgamma
-    multiply_no_nan ndtri nextafter polyval reduce_euclidean_norm reduce_std reduce_variance scalar_mul segment_max
+    multiply_no_nan ndtri nextafter polyval reciprocal_no_nan reduce_euclidean_norm reduce_std reduce_variance scalar_mul segment_max
     segment_mean segment_min segment_prod segment_sum squared_difference top_k unsorted_segment_max unsorted_segment_mean
     unsorted_segment_min unsorted_segment_prod unsorted_segment_sum xdivy xlog1py zero_fraction real imag conj angle
    

@@ -191,9 +191,11 @@ def resize_with_pad(image, target_height, target_width, method=ResizeMethod.BILI
     x = _image(image)
     height, width = int(_static(target_height)), int(_static(target_width))
     h, w = _dims(x)[-3:-1]
-    ratio = max(w / width, h / height)
-    new_h, new_w = int(h / ratio), int(w / ratio)
-    top, left = max(0, (height - new_h) // 2), max(0, (width - new_w) // 2)
+    real = _np.float32  # TensorFlow's roundings, which decide about a row or a column
+    ratio = max(real(w) / real(width), real(h) / real(height))
+    exact = real(h) / ratio, real(w) / ratio
+    new_h, new_w = int(exact[0]), int(exact[1])
+    top, left = (max(0, int((real(n) - e) / real(2))) for n, e in zip((height, width), exact))
     return pad_to_bounding_box(resize(x, [new_h, new_w], method, antialias=antialias), top, left, height, width)
 
 
