@@ -3,9 +3,11 @@
     files_test.py path/to/stoker source-folder
 """
 import gzip
+import json
 import os
 import re
 import resource
+import shutil
 import signal
 import stat
 import struct
@@ -54,6 +56,33 @@ class Inputs(Command):
         self.assertRegex(said, r"  1 damaged places?, 3145\d+ bytes lost; the last: byte 0: the record "
                          r"claims 1099511627776 bytes; of a compressed file, records of up to \d+ are read")
         self.assertLess(peak, 200)
+
+    def test_models_that_are_wrong_end_with_4(self):
+        def model(layer, file, **options):
+            config = {"name": "m", "layers": [
+                {"class_name": "InputLayer", "config": {"batch_shape": [None, 4], "dtype": "float32", "name": "in"}},
+                {"class_name": layer, "config": options}]}
+            with open(self.path(file), "w") as f:
+                json.dump({"class_name": "Sequential", "config": config}, f)
+        model("Dropout", "rate.json", rate=1.5)
+        model("Dense", "long.json", units=3, name="n" * 5000)
+        model("Dense", "none.json", units=None)
+        model("Dropout", "huge.json", rate=0.25)
+        for name, text in (("deep.json", "[" * 5000 + "]" * 5000),
+                           ("huge.json", open(self.path("huge.json")).read().replace("0.25", "1e999"))):
+            with open(self.path(name), "w") as f:
+                f.write(text)
+        for name, says in (("rate.json", "it takes 0 to 1"), ("long.json", "longer than"), ("deep.json", "nested deeper"),
+                           ("none.json", "'units' is None; it takes a whole number"), ("huge.json", "too large for a double")):
+            code, said, _ = measured(["summary", name], cwd=self.folder)
+            self.assertEqual(code, 4, said)
+            self.assertIn(says, said)
+
+    @unittest.skipUnless(shutil.which("readelf"), "needs readelf: apt install binutils")
+    def test_no_library_is_looked_for_in_the_current_folder(self):
+        said = subprocess.run(["readelf", "-d", STOKER], capture_output=True, text=True, check=True).stdout
+        for path in re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", said):
+            self.assertNotIn("", path.split(":"))
 
     def test_pipes_are_refused(self):
         os.mkfifo(self.path("pipe.npz"))
