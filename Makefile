@@ -25,7 +25,7 @@ RUN         := $(shell setarch $$(uname -m) -R true 2>/dev/null && echo setarch 
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: python build configure demo test bench check format fuzz install clean help setup setup-check setup-test
+.PHONY: python keras-test build configure demo test bench check format fuzz install clean help setup setup-check setup-test
 
 help:
 	@echo 'make                 build libstoker, the stoker command, tests and examples into build/'
@@ -34,6 +34,7 @@ help:
 	@echo 'make test SAN=1      the same under AddressSanitizer and UBSan    (build-san/)'
 	@echo 'make test TSAN=1     the threaded tests under ThreadSanitizer     (build-tsan/)'
 	@echo 'make python          build the Python package into a venv of its own        (build/python/)'
+	@echo 'make keras-test      the tests of the keras package on Stoker; FOLDERS="ops losses" picks some'
 	@echo 'make bench           measure against the peers; ROWS=tiny_step,cnn_step picks some'
 	@echo 'make check           format, include order, file size, symbols, static analysis'
 	@echo 'make format          bring all C files into the one format'
@@ -71,6 +72,11 @@ test: setup-test build
 # Which Python: PYTHON=python3.12 make python. After an edit of a C file the same command takes seconds.
 python: setup
 	@tools/python $(BUILD)
+
+# Keras' own tests on Stoker, beside TensorFlow's numbers; FOLDERS="losses ops" picks some, tools/keras-test says more.
+keras-test: python
+	@$(BUILD)/python/bin/python -m pip install -q --disable-pip-version-check keras h5py scipy pandas jax pillow
+	@tools/keras-test $(FOLDERS)
 
 bench: build
 	@bench/run --build $(BUILD) $(if $(ROWS),--rows $(ROWS))
