@@ -5,6 +5,7 @@ learn which sizes of its results are open too; elements with new shapes cause fu
 recorded (strings, Python code that wants values) is called for each element under the lock; `bill()` tells which.
 """
 import contextlib
+import functools
 import io
 import threading
 
@@ -303,18 +304,24 @@ class MapFunction:
         return self._sample() if self._sample is not None else ()
 
     def _infer_eagerly(self, why, error=None):
-        """The specification of what Python code gives is learnt from the first element that does not fail."""
-        self.why, failure = why, error
+        """The specification of what Python code gives is learnt from the first elements that do not fail: their sizes may depend on
+        values, so what differs among them is not promised."""
+        self.why, failure, learnt = why, error, []
         self.used_python = False
         for _, values in zip(range(4), self._samples()):
             try:
                 before = _base.python_calls
-                result = self._call(values)
+                with _quiet() if learnt else contextlib.nullcontext():
+                    result = self._call(values)
                 asked = _base.python_calls != before
             except Exception as one:
                 failure = one
                 continue
-            self.spec = self._spec_of_samples(values, result, asked)
+            learnt.append(self._spec_of_samples(values, result, asked))
+            if asked:  # Python code may count its calls
+                break
+        if learnt:
+            self.spec = functools.reduce(_common, learnt)
             return
         if failure is None or (failure is error and isinstance(error, NotTraceable)):  # no element at all
             self.spec = self.input_spec
@@ -369,6 +376,11 @@ def _tuples(value):
 
 def _shape(part):
     return part.shape.as_list()
+
+
+def _common(first, second):
+    other = iter(st.leaves(second))
+    return st.map_leaves(lambda a: _open(a, next(other)), first)
 
 
 def _open(a, b):
