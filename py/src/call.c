@@ -517,6 +517,32 @@ static int place_keyword(const py_op *op, PyObject *name, PyObject *value, PyObj
     return 0;
 }
 
+/* An operand that is no tensor may know what the operation means for it (ragged tensors do): its __stoker_op__ is asked,
+ * with the operation's name and all arguments by name. Only after the operation failed, so tensors pay nothing. */
+static PyObject *ask_operand(py_op *op, PyObject *const *slot)
+{
+    PyObject *asked = NULL, *type, *value, *traceback, *result = NULL;
+    PyErr_Fetch(&type, &value, &traceback);
+    for (int i = 0; i < op->n && !asked; i++)
+        if (slot[i] && !py_is_tensor(slot[i]) &&
+            !(asked = PyObject_GetAttrString(slot[i], "__stoker_op__")))
+            PyErr_Clear();
+    PyObject *all = asked ? PyDict_New() : NULL;
+    bool fine = all != NULL;
+    for (int i = 0; i < op->n && fine; i++)
+        if (slot[i]) fine = PyDict_SetItem(all, op->arg[i].name, slot[i]) == 0;
+    if (fine)
+        result = PyObject_CallFunction(asked, "sOO", op->row->name,
+                                       op->row->op >= 0 ? Py_True : Py_False, all);
+    if (asked)
+        Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(traceback);
+    else
+        PyErr_Restore(type, value, traceback);
+    Py_XDECREF(asked);
+    Py_XDECREF(all);
+    return result;
+}
+
 static PyObject *op_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
                                PyObject *kwnames)
 {
@@ -551,7 +577,7 @@ static PyObject *op_vectorcall(PyObject *self, PyObject *const *args, size_t nar
     if (fine) result = py_run_row(op->row, c.nin, c.in, c.nints, c.ints, c.nreals, c.reals);
     for (Py_ssize_t i = 0; i < c.nin; i++) Py_DECREF(c.in[i]);
     if (c.in != c.few) PyMem_Free(c.in);
-    return result;
+    return result || fine ? result : ask_operand(op, slot);
 }
 
 /* ---- the table -------------------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ def identity(input, name=None):
 
 
 def rank(input, name=None):
-    return tensor(tensor(input).shape.rank, int32)
+    return tensor(len(input.shape) if hasattr(input, "row_splits") else tensor(input).shape.rank, int32)
 
 
 def shape(input, out_type=int32, name=None):
@@ -36,6 +36,8 @@ def shape_n(input, out_type=int32, name=None):
 
 
 def size(input, out_type=int32, name=None):
+    if hasattr(input, "row_splits"):
+        return size(input.flat_values, out_type)
     return tensor(int(np.prod(dims(tensor(input)), dtype=np.int64)), out_type or int32)
 
 
@@ -186,6 +188,10 @@ def where(condition, x=None, y=None, name=None):
         raise ValueError("x and y must both be non-None or both be None.")
     if x is None:
         return tensor(np.argwhere(_concrete(tensor(condition), "tf.where")), int64)
+    if any(hasattr(v, "row_splits") for v in (condition, x, y)):
+        from stoker.tf import _ragged_ops
+
+        return _ragged_ops.where(condition, x, y)
     return o.where(condition, x, y)
 
 

@@ -98,6 +98,10 @@ def _unstacked(elems):
 
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True,
            name=None, fn_output_signature=None):
+    if hasattr(elems, "row_splits") and not hasattr(fn_output_signature, "ragged_rank"):
+        from stoker.tf import _ragged_ops
+
+        return _ragged_ops.map_fn(fn, elems)
     arrays, count = _unstacked(elems)
     signature = fn_output_signature if fn_output_signature is not None else dtype
     results = []

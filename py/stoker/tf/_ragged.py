@@ -246,6 +246,12 @@ class RaggedTensor:
     __str__ = __repr__
     __hash__ = object.__hash__
 
+    def __stoker_op__(self, name, is_elementwise, arguments):
+        """What an operation of the extension means for ragged operands: asked when it finds one."""
+        from stoker.tf import _ragged_ops
+
+        return _ragged_ops.call(self, name, is_elementwise, arguments)
+
     def _to_components(self):
         return [self.flat_values]
 

@@ -129,6 +129,10 @@ def _direction(direction):
 
 
 def sort(values, axis=-1, direction="ASCENDING", name=None):
+    if hasattr(values, "row_splits"):
+        from stoker.tf import _ragged_ops
+
+        return _ragged_ops.sort(values, direction)
     return o.sort_values(tensor(values), int(axis), _direction(direction))
 
 
