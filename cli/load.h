@@ -15,8 +15,7 @@
 #define CLI_RUN_OPTIONS                                                                            \
     {"batch", "N", "rows per step (default: 32)"},                                                 \
         {"threads", "N", "processors at most (default: all)"},                                     \
-        {"device", "NAME",                                                                         \
-         "one of `stoker devices`, or auto: the fastest by trial (default: cpu:0)"},               \
+        {"device", "NAME", "one of `stoker devices`, or auto: the fastest by trial (else cpu:0)"}, \
         {"log-placement", NULL, "which operation ran on which device, on standard error"},         \
     {                                                                                              \
         "precision", "POLICY", "float32, mixed_bfloat16, mixed_float16 ... (default: the model's)" \

@@ -24,7 +24,6 @@ static int exit_code(stk_status status)
     case STK_ERR_ARGUMENT: return CLI_USAGE;
     case STK_ERR_IO: return CLI_FILE;
     case STK_ERR_FORMAT:
-    case STK_ERR_RANGE:
     case STK_ERR_UNSUPPORTED: return CLI_FORMAT;
     case STK_ERR_SHAPE:
     case STK_ERR_DTYPE: return CLI_MISFIT;

@@ -390,6 +390,14 @@ static stk_status read_model(const stk_json *json, int32_t depth, stk_model **ou
     return STK_OK;
 }
 
+/* A number that is out of range is a mistake in the text like any other. */
+static stk_status wrong_text(stk_status status, stk_error *err)
+{
+    if (status != STK_ERR_RANGE) return status;
+    if (err) err->code = STK_ERR_FORMAT;
+    return STK_ERR_FORMAT;
+}
+
 stk_status stk_model_from_json(const char *text, size_t size, stk_model **out, stk_error *err)
 {
     if (!text || !out)
@@ -399,12 +407,12 @@ stk_status stk_model_from_json(const char *text, size_t size, stk_model **out, s
     stk_json_document *document = NULL;
     stk_json_options options = stk_json_defaults();
     options.allow_nonfinite = true;
-    STK_TRY(stk_json_parse(text, size, &options, &document, err));
+    STK_TRY(wrong_text(stk_json_parse(text, size, &options, &document, err), err));
     stk_model *m = NULL;
     stk_status status = read_model(stk_json_root(document), 0, &m, err);
     if (status != STK_OK) {
         stk_json_release(document);
-        return status;
+        return wrong_text(status, err);
     }
     status = stk_model_keep(m, document, err);
     if (status != STK_OK) stk_model_release(m);
