@@ -103,7 +103,7 @@ typedef struct stk_sequence {
     stk_device *device;
 } stk_sequence;
 
-typedef struct stk_run {
+typedef struct stk_sequence_run {
     int64_t first, count; /* which tasks of the sequence; control flow cuts it into pieces */
     const stk_address
         *slots; /* what the plan's slots stand for in this run; read before run returns */
@@ -112,7 +112,7 @@ typedef struct stk_run {
      * be 0). In line with everything else: a run that is still computing must not see the next one's numbers. */
     const void *uniforms;
     size_t uniform_bytes;
-} stk_run;
+} stk_sequence_run;
 
 /* One queue in which runs, copies, set and get are done in the order they were asked for, and beside it a lane for
  * transfers, which has its own order. An event is a moment of either; waiting for one that was never recorded is no
@@ -132,7 +132,7 @@ typedef struct stk_queue_vt {
                             stk_error *err);
     stk_status (*copy)(stk_device *d, stk_address to, stk_address from, size_t bytes,
                        stk_error *err); /* on the device; the two do not overlap */
-    stk_status (*run)(stk_sequence *s, const stk_run *run, stk_error *err);
+    stk_status (*run)(stk_sequence *s, const stk_sequence_run *run, stk_error *err);
     /* In the lane for transfers: begins after an event of the queue (NULL: at once), `done` is when it has ended. The
      * host's memory stays as it is until then. */
     stk_status (*send)(stk_device *d, stk_address to, const void *from, size_t bytes,

@@ -55,19 +55,19 @@ static stk_val pick(stk_graph *g, stk_val condition, stk_val a, stk_val b)
 
 /* ---- what rules ask ------------------------------------------------------------------------------------------------ */
 
-stk_slot stk_weight_update_slot(stk_weight_update *r, const char *name)
+stk_optimizer_slot stk_weight_update_slot(stk_weight_update *r, const char *name)
 {
     stk_val v = variable(r->g, r->o, r->weight, name, stk_g_dtype(r->g, r->variable), r->variable);
-    return (stk_slot){v, stk_g_cast(r->g, v, r->compute)};
+    return (stk_optimizer_slot){v, stk_g_cast(r->g, v, r->compute)};
 }
 
-stk_slot stk_weight_update_scalar(stk_weight_update *r, const char *name)
+stk_optimizer_slot stk_weight_update_scalar(stk_weight_update *r, const char *name)
 {
     stk_val v = variable(r->g, r->o, NULL, name, STK_F32, 0);
-    return (stk_slot){v, v};
+    return (stk_optimizer_slot){v, v};
 }
 
-stk_val stk_weight_update_keep(stk_weight_update *r, stk_slot slot, stk_val value)
+stk_val stk_weight_update_keep(stk_weight_update *r, stk_optimizer_slot slot, stk_val value)
 {
     stk_val kept = stk_g_cast(r->g, value, stk_g_dtype(r->g, slot.variable));
     stk_g_assign(r->g, slot.variable, pick(r->g, r->go, kept, slot.variable));

@@ -15,9 +15,9 @@ struct stk_optimizer {
 enum { STK_SLOT_NAME = 512 };
 
 /* A state of the optimizer that is shaped like the weight. */
-typedef struct stk_slot {
+typedef struct stk_optimizer_slot {
     stk_val variable, value; /* value: as the rule computes with it */
-} stk_slot;
+} stk_optimizer_slot;
 
 /* The update of one weight. Rules compute in float32 (float64 for float64 weights) whatever the weight is stored as. */
 typedef struct stk_weight_update {
@@ -32,11 +32,11 @@ typedef struct stk_weight_update {
     stk_val go;          /* bool scalar: keep what is computed; 0 = always */
 } stk_weight_update;
 
-stk_slot stk_weight_update_slot(stk_weight_update *r, const char *name);
+stk_optimizer_slot stk_weight_update_slot(stk_weight_update *r, const char *name);
 /* The slot's new value, unless the update is left out. Returns the value. */
-stk_val stk_weight_update_keep(stk_weight_update *r, stk_slot slot, stk_val value);
+stk_val stk_weight_update_keep(stk_weight_update *r, stk_optimizer_slot slot, stk_val value);
 /* A float32 scalar of the optimizer. */
-stk_slot stk_weight_update_scalar(stk_weight_update *r, const char *name);
+stk_optimizer_slot stk_weight_update_scalar(stk_weight_update *r, const char *name);
 
 typedef struct stk_update_rule {
     const char *name, *keras_class, *defaults;

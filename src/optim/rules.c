@@ -15,7 +15,7 @@
 #define SLOT(name) stk_weight_update_slot(r, name)
 
 /* a + (b - a) * (1 - rate) */
-static stk_val average(stk_weight_update *r, stk_slot slot, stk_val x, double rate)
+static stk_val average(stk_weight_update *r, stk_optimizer_slot slot, stk_val x, double rate)
 {
     return KEEP(slot, ADD(slot.value, MUL(SUB(x, slot.value), NUMBER(1 - rate))));
 }
@@ -31,7 +31,7 @@ static stk_val sgd(stk_weight_update *r)
     stk_val step = MUL(r->gradient, r->rate);
     if (r->o->momentum == 0) return SUB(r->w, step);
     stk_val mu = NUMBER(r->o->momentum);
-    stk_slot slot = SLOT("momentum");
+    stk_optimizer_slot slot = SLOT("momentum");
     stk_val m = KEEP(slot, SUB(MUL(slot.value, mu), step));
     return ADD(r->w, r->o->nesterov ? SUB(MUL(m, mu), step) : m);
 }
@@ -42,7 +42,7 @@ static stk_val adam(stk_weight_update *r)
     stk_val m = average(r, SLOT("momentum"), r->gradient, r->o->beta_1);
     stk_val v = average(r, SLOT("velocity"), SQUARE(r->gradient), r->o->beta_2);
     if (r->o->amsgrad) {
-        stk_slot largest = SLOT("velocity_hat");
+        stk_optimizer_slot largest = SLOT("velocity_hat");
         v = KEEP(largest, MAX(largest.value, v));
     }
     stk_val alpha =
@@ -54,7 +54,7 @@ static stk_val adam(stk_weight_update *r)
 static stk_val adamax(stk_weight_update *r)
 {
     stk_val m = average(r, SLOT("momentum"), r->gradient, r->o->beta_1);
-    stk_slot norm = SLOT("norm");
+    stk_optimizer_slot norm = SLOT("norm");
     stk_val u =
         KEEP(norm, MAX(MUL(norm.value, NUMBER(r->o->beta_2)), stk_g_abs(r->g, r->gradient)));
     stk_val alpha = DIV(r->rate, correction(r, r->o->beta_1));
@@ -69,7 +69,7 @@ static stk_val nadam_rate(stk_weight_update *r, stk_val t)
 }
 static stk_val nadam_prepare(stk_weight_update *r)
 {
-    stk_slot product = stk_weight_update_scalar(r, "u_product");
+    stk_optimizer_slot product = stk_weight_update_scalar(r, "u_product");
     return KEEP(product, MUL(product.value, nadam_rate(r, r->t)));
 }
 static stk_val nadam(stk_weight_update *r)
@@ -89,7 +89,7 @@ static stk_val nadam(stk_weight_update *r)
 static stk_val rmsprop(stk_weight_update *r)
 {
     stk_val v = average(r, SLOT("velocity"), SQUARE(r->gradient), r->o->rho);
-    stk_slot momentum = {0};
+    stk_optimizer_slot momentum = {0};
     if (r->o->momentum > 0) momentum = SLOT("momentum");
     if (r->o->centered)
         v = SUB(v, SQUARE(average(r, SLOT("average_gradient"), r->gradient, r->o->rho)));
@@ -102,7 +102,7 @@ static stk_val rmsprop(stk_weight_update *r)
 /* ---- Adagrad: a = a + g^2; w - lr g / sqrt(a + eps) --------------------------------------------------------------- */
 static stk_val adagrad(stk_weight_update *r)
 {
-    stk_slot slot = SLOT("accumulator");
+    stk_optimizer_slot slot = SLOT("accumulator");
     stk_val sum = KEEP(slot, ADD(slot.value, SQUARE(r->gradient)));
     return SUB(r->w, DIV(MUL(r->rate, r->gradient), SQRT(ADD(sum, NUMBER(r->o->epsilon)))));
 }
@@ -112,7 +112,7 @@ static stk_val adadelta(stk_weight_update *r)
 {
     stk_val eps = NUMBER(r->o->epsilon);
     stk_val a = average(r, SLOT("accumulated_grad"), SQUARE(r->gradient), r->o->rho);
-    stk_slot steps = SLOT("accumulated_delta_var");
+    stk_optimizer_slot steps = SLOT("accumulated_delta_var");
     stk_val d = DIV(MUL(SQRT(ADD(steps.value, eps)), r->gradient), SQRT(ADD(a, eps)));
     average(r, steps, SQUARE(d), r->o->rho);
     return SUB(r->w, MUL(r->rate, d));
@@ -123,7 +123,7 @@ static stk_val adadelta(stk_weight_update *r)
 static stk_val lion(stk_weight_update *r)
 {
     double b1 = r->o->beta_1, b2 = r->o->beta_2;
-    stk_slot slot = SLOT("momentum");
+    stk_optimizer_slot slot = SLOT("momentum");
     stk_val share = b1 < 1 ? MUL(r->gradient, NUMBER(1 - b1)) : r->gradient;
     stk_val mix = b1 < 1 ? ADD(MUL(slot.value, NUMBER(b1)), share) : slot.value;
     stk_val rest = MUL(share, NUMBER(b1 < 1 ? (1 - b2) / (1 - b1) : 1 - b2));

@@ -293,7 +293,7 @@ typedef struct run_job {
     stk_apart_job head;
     stk_cpu_sequence *inner;
     int64_t late_ns;
-    stk_run run;
+    stk_sequence_run run;
     stk_address slots[]; /* then the uniforms */
 } run_job;
 
@@ -305,7 +305,7 @@ static void do_run(stk_apart_job *job)
     (void)!stk_cpu_run_sequence(&r->inner->head, &r->run, NULL);
 }
 
-static stk_status apart_run(stk_sequence *sequence, const stk_run *run, stk_error *err)
+static stk_status apart_run(stk_sequence *sequence, const stk_sequence_run *run, stk_error *err)
 {
     stk_cpu_sequence *inner = ((apart_sequence *)sequence)->inner;
     size_t slots = (size_t)inner->nslots;

@@ -351,10 +351,10 @@ static stk_status run_now(stk_eager *e, const stk_prepared *p)
         prog->step = e->step;
         return stk_program_run(prog, 1, &e->error);
     }
-    stk_run run = {.count = prog->plan.ntasks,
-                   .slots = prog->slots,
-                   .uniforms = &e->step,
-                   .uniform_bytes = sizeof e->step};
+    stk_sequence_run run = {.count = prog->plan.ntasks,
+                            .slots = prog->slots,
+                            .uniforms = &e->step,
+                            .uniform_bytes = sizeof e->step};
     return e->device->vt->queue.run(prog->sequence, &run, &e->error);
 }
 

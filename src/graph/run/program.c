@@ -65,10 +65,10 @@ void stk_program_describe(const stk_program *p, stk_program_stats *out)
 static stk_status run_once(stk_program *p, stk_error *err)
 {
     const stk_queue_vt *queue = &p->device->vt->queue;
-    stk_run run = {.count = p->plan.ntasks,
-                   .slots = p->slots,
-                   .uniforms = p->uniforms,
-                   .uniform_bytes = (size_t)p->uniform_bytes};
+    stk_sequence_run run = {.count = p->plan.ntasks,
+                            .slots = p->slots,
+                            .uniforms = p->uniforms,
+                            .uniform_bytes = (size_t)p->uniform_bytes};
     if (!p->control) return queue->run(p->sequence, &run, err);
     for (int64_t k = 0; k <= p->plan.ntasks; k++) {
         bool end = k == p->plan.ntasks;

@@ -128,14 +128,14 @@ static inline void bind(const stk_cpu_sequence *s, stk_slot *slot, stk_address a
     for (int32_t i = 0; i < slot->n; i++) *slot->patches[i].where = base + slot->patches[i].offset;
 }
 
-static inline void bind_all(stk_cpu_sequence *s, const stk_run *run)
+static inline void bind_all(stk_cpu_sequence *s, const stk_sequence_run *run)
 {
     for (int32_t i = 0; i < s->nslots; i++) bind(s, &s->slots[i], run->slots[i]);
     if (s->uniforms) memcpy(s->uniforms, run->uniforms, run->uniform_bytes);
 }
 
 /* One small kernel, as eager calls run it: no region, no finish. */
-static void run_plain(stk_cpu_sequence *s, const stk_run *run)
+static void run_plain(stk_cpu_sequence *s, const stk_sequence_run *run)
 {
     const stk_launch *l = s->launches;
     stk_float_env was = stk_float_env_take(); /* first: the rest is done while it takes effect */
@@ -146,7 +146,7 @@ static void run_plain(stk_cpu_sequence *s, const stk_run *run)
     stk_float_env_give_back(was);
 }
 
-stk_status stk_cpu_run_sequence(stk_sequence *sequence, const stk_run *run, stk_error *err)
+stk_status stk_cpu_run_sequence(stk_sequence *sequence, const stk_sequence_run *run, stk_error *err)
 {
     stk_cpu_sequence *s = (stk_cpu_sequence *)sequence;
     (void)err;

@@ -49,7 +49,7 @@ typedef struct stk_cpu_sequence {
 stk_status stk_cpu_load(const stk_cpu *cpu, stk_resolve resolve, stk_plan *p,
                         stk_cpu_sequence **out, stk_error *err);
 void stk_cpu_unload(stk_cpu_sequence *s);
-stk_status stk_cpu_run_sequence(stk_sequence *s, const stk_run *run, stk_error *err);
+stk_status stk_cpu_run_sequence(stk_sequence *s, const stk_sequence_run *run, stk_error *err);
 
 /* trial.c: sets up the trials of a new sequence, if it needs any; a run that is part of one. */
 void stk_trial_start(stk_cpu_sequence *s);
