@@ -113,8 +113,8 @@ typedef struct stk_stream_options {
     bool rewrite;       /* true: fuse, vectorise, remove what does nothing */
     bool autotune;      /* true: workers and buffers follow the measurements */
     int32_t cpu_budget; /* processors; 0 = those of this process */
-    int64_t
-        ram_budget; /* bytes of all buffers together; 0 = a quarter of what the process may use */
+    /* bytes of all buffers together; 0 = a quarter of what the process may use */
+    int64_t ram_budget;
     /* Optional: asked about every 50 ms, on the thread that called stk_stream_next, while that call takes longer. true ends
      * it with STK_ERR_CANCELLED; what was waited for is not lost, the next call goes on with it. */
     bool (*interrupt)(void *context);
@@ -340,8 +340,8 @@ STK_API stk_dataset *stk_data_padded_batch(stk_dataset *ds, int64_t size, bool d
                                            const double *values, stk_error *err);
 typedef struct stk_bucket_options {
     int32_t n; /* boundaries */
-    const int64_t
-        *boundaries; /* rising; bucket i holds lengths from boundary i - 1 on, below boundary i */
+    /* rising; bucket i holds lengths from boundary i - 1 on, below boundary i */
+    const int64_t *boundaries;
     const int64_t *sizes; /* n + 1 batch sizes */
     bool drop_remainder, pad_to_bucket_boundary;
     const int64_t (*padded_shapes)[STK_MAX_RANK]; /* as in padded_batch */

@@ -54,6 +54,10 @@ STK_API const char *stk_device_name(const stk_device *device); /* "cpu:0"; "" fo
  * there is not copied on the way. All NULL for devices that share the host's memory. */
 STK_API stk_memory_source stk_device_host_memory(stk_device *device);
 
+/* A function of the caller that runs in the middle of a program, on the CPU (graph.h: stk_g_host). */
+typedef void stk_host_run(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
+                          stk_tensor *const *out);
+
 /* How many there are, and a report on each of the first `room`; *n: how many were written. */
 STK_API int32_t stk_device_count(void);
 STK_API STK_MUST_USE stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n,

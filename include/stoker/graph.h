@@ -201,8 +201,6 @@ STK_API stk_val stk_g_scan(stk_graph *g, const stk_graph *body, int32_t ncarry,
  * element of `out` and keeps no pointer. What it cannot compute it makes NaN, or it ends the run with stk_host_fail. Two equal calls may be made
  * one, and one whose result nobody uses is left out. In profiles its time stands under "host:<name>". name is copied; context
  * must live as long as the programs. */
-typedef void stk_host_run(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
-                          stk_tensor *const *out);
 typedef struct stk_host {
     const char *name;
     stk_host_run *run;
@@ -285,8 +283,8 @@ STK_API stk_val stk_g_separable_conv(stk_graph *g, stk_val x, stk_val depthwise,
                                      const stk_conv_options *options);
 
 typedef struct stk_pool_options {
-    stk_padding
-        padding; /* valid, same or explicit; padding is no maximum and not counted in a mean */
+    /* valid, same or explicit; padding is no maximum and not counted in a mean */
+    stk_padding padding;
     int64_t window[3], stride[3]; /* stride 0: the window */
     int64_t low[3], high[3];      /* STK_PADDING_EXPLICIT, smaller than the window */
 } stk_pool_options;
@@ -322,10 +320,10 @@ typedef struct stk_program_options {
     stk_device *device; /* NULL: cpu:0, one per process */
     stk_store *store;   /* NULL: a new one */
     int32_t threads;    /* at most this many; 0 = all of the device */
-    bool
-        deterministic; /* kernels by table instead of by timing: same bits on every machine of one ISA */
-    bool no_fuse;      /* every node its own launch: for tests and for reading profiles */
-    bool ref;          /* reference kernels only */
+    /* kernels by table instead of by timing: same bits on every machine of one ISA */
+    bool deterministic;
+    bool no_fuse; /* every node its own launch: for tests and for reading profiles */
+    bool ref;     /* reference kernels only */
     /* "gemm:xsmm,conv:onednn": these implementations or none; NULL: as the environment's STOKER_KERNEL says */
     const char *kernels;
 } stk_program_options;

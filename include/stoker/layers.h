@@ -179,8 +179,8 @@ typedef struct stk_call {
     int64_t seed;         /* of what layers draw at random; other numbers in each step */
     const stk_val *masks; /* bool, one per input, 0 = none; NULL: none at all */
     /* Results; the arrays may be NULL. */
-    stk_val
-        *weights; /* room for stk_model_weight_count: the variables, in the order of the weights */
+    /* room for stk_model_weight_count: the variables, in the order of the weights */
+    stk_val *weights;
     stk_val *output_masks; /* one per output, 0 = none */
     stk_val penalty;       /* float32 scalar: the sum of all regularisers; 0 = there are none */
 } stk_call;

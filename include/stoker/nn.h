@@ -94,8 +94,8 @@ STK_API stk_val stk_g_unit_norm(stk_graph *g, stk_val x, int32_t n, const int32_
 typedef struct stk_random_options {
     int64_t seed;
     int64_t stream; /* tells random ops apart; -1: the next free number of the graph */
-    stk_val
-        counter; /* int64 scalar, other bits for each value; 0: the number of the run (stk_g_step) */
+    /* int64 scalar, other bits for each value; 0: the number of the run (stk_g_step) */
+    stk_val counter;
 } stk_random_options;
 STK_API stk_random_options stk_random_options_defaults(void);
 STK_API stk_val stk_g_random_uniform(stk_graph *g, stk_dtype dtype, int32_t rank,

@@ -23,15 +23,15 @@ extern "C" {
 #endif
 
 typedef struct stk_rnn_options {
-    bool
-        time_major; /* x, mask and the sequence are [time, batch, ..] instead of [batch, time, ..] */
+    /* x, mask and the sequence are [time, batch, ..] instead of [batch, time, ..] */
+    bool time_major;
     /* From the last step to the first. The sequence keeps its places: what was computed from x[:, t] stands at t. (The
      * sequence of Keras' go_backwards is this one passed through stk_g_reverse along time.) */
     bool reverse;
     /* GRU: the reset gate is applied to h u + b[1] (b is [2, 3 * units]); else to h (b is [3 * units]). */
     bool reset_after;
-    stk_val
-        mask; /* bool [batch, time]; where false the step is left out and states pass on; 0: none */
+    /* bool [batch, time]; where false the step is left out and states pass on; 0: none */
+    stk_val mask;
     stk_val h0, c0; /* [batch, units]; 0: zeros */
 } stk_rnn_options;
 STK_API stk_rnn_options stk_rnn_options_defaults(void); /* reset_after, as Keras has it */

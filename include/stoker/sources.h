@@ -65,8 +65,8 @@ typedef struct stk_image_folder_options {
     int32_t method;        /* of resizing, see pixels.h; bilinear */
     bool antialias;
     bool keep_aspect; /* cut what is too long, so that nothing is stretched */
-    bool
-        scaled; /* JPEG may be decoded at 1/2, 1/4, 1/8 where that is enough: faster, other pixels */
+    /* JPEG may be decoded at 1/2, 1/4, 1/8 where that is enough: faster, other pixels */
+    bool scaled;
     stk_label_mode labels;
     int32_t class_count; /* 0: all folders, sorted */
     const char *const *classes;

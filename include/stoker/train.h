@@ -129,9 +129,9 @@ typedef struct stk_fit_options {
     int32_t ncallbacks;
     int64_t callbacks_every; /* batch_end is called after every so many steps; 0: after each */
     const char *checkpoint;  /* file that is kept up to date; NULL: none */
-    double
-        checkpoint_seconds; /* at most this much work is lost; 0: at the end of each epoch only */
-    bool resume;            /* go on from the checkpoint if the file exists */
+    /* at most this much work is lost; 0: at the end of each epoch only */
+    double checkpoint_seconds;
+    bool resume; /* go on from the checkpoint if the file exists */
 } stk_fit_options;
 STK_API stk_fit_options stk_fit_defaults(void);
 
@@ -166,15 +166,15 @@ typedef struct stk_progress {
     int64_t samples;       /* seen by this run in this epoch */
     double seconds;        /* since the epoch began, or was entered */
     stk_logs logs;         /* loss and metrics so far */
-    const char
-        *trouble; /* a log or checkpoint that cannot be written, and is tried again; or NULL */
+    /* a log or checkpoint that cannot be written, and is tried again; or NULL */
+    const char *trouble;
 } stk_progress;
 
 /* A callback is a struct whose slots may be NULL. Calls that fail end the training with their message. `state` are the numbers a
  * checkpoint must hold for it to go on as if nothing had happened; they are put back after train_begin. */
 struct stk_callback {
-    const char
-        *name; /* of the kind: "early_stopping"; a resumed run must have the same callbacks */
+    /* of the kind: "early_stopping"; a resumed run must have the same callbacks */
+    const char *name;
     void *context;
     double *state;
     int32_t nstate;

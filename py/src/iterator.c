@@ -14,8 +14,8 @@
 
 typedef struct template
 {
-    char
-        kind; /* 'l' leaf, 't' tuple, 'd' dict, 'c' callable of a list, 'k' constant, 'w' callable of a pipeline */
+    /* 'l' leaf, 't' tuple, 'd' dict, 'c' callable of a list, 'k' constant, 'w' callable of a pipeline */
+    char kind;
     int32_t leaf, n;
     struct template *child;
     PyObject *object; /* d: tuple of keys; c, w: callable; k: value */

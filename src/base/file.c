@@ -362,7 +362,7 @@ static ssize_t put_stream(void *cookie, const char *data, size_t size)
 stk_status stk_file_save(const char *path, void (*put)(void *context, FILE *to), void *context,
                          stk_error *err)
 {
-    stk_error own;
+    stk_error own = {.code = STK_OK};
     stream s = {.err = err ? err : &own};
     STK_TRY(stk_file_create(path, &s.file, s.err));
     FILE *to = fopencookie(&s, "w", (cookie_io_functions_t){.write = put_stream});

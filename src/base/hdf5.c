@@ -94,8 +94,8 @@ static stk_status new_file(const char *name, stk_h5 **out, stk_error *err)
 static hid_t open_core(const void *data, size_t size)
 {
     enum { STEP = 1 << 16 };
-    static uint64_t
-        count; /* two open files need two names, and none may be that of a file on the disk */
+    /* two open files need two names, and none may be that of a file on the disk */
+    static uint64_t count;
     char name[64];
     snprintf(name, sizeof name, "/dev/null/stoker-%llu", (unsigned long long)count++);
     hid_t access = lib.H5Pcreate(*lib.H5P_CLS_FILE_ACCESS_ID_g), file = -1;

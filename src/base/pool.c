@@ -106,8 +106,8 @@ struct stk_pool {
     int32_t started;
     _Alignas(STK_ALIGN) uint64_t claimed; /* atomic: of the caller's share */
     share own;
-    uint32_t
-        own_number; /* the job of that share; stays while workers that did a part are waited for */
+    /* the job of that share; stays while workers that did a part are waited for */
+    uint32_t own_number;
     _Alignas(STK_ALIGN) uint32_t busy; /* atomic: a run is going on */
     stk_pool_stats stats;              /* relaxed: written under `busy`, read at any time */
 };

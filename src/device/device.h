@@ -105,8 +105,8 @@ typedef struct stk_sequence {
 
 typedef struct stk_sequence_run {
     int64_t first, count; /* which tasks of the sequence; control flow cuts it into pieces */
-    const stk_address
-        *slots; /* what the plan's slots stand for in this run; read before run returns */
+    /* what the plan's slots stand for in this run; read before run returns */
+    const stk_address *slots;
     /* The block of numbers that change from run to run (plan.h), for plan->uniforms; read before run returns. The same
      * in all pieces of a run: it is enough to write it with the piece whose first is 0, which always comes (its count may
      * be 0). In line with everything else: a run that is still computing must not see the next one's numbers. */

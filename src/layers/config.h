@@ -64,8 +64,8 @@ typedef struct stk_config_field {
     int32_t count;        /* INTS: exactly this many; PAIRS */
     int64_t low;          /* INT, INTS: smallest allowed; 0 = not checked */
     const char *choices;
-    bool
-        wide; /* INT: any 64-bit number (seeds); else within 31 bits, so that products do not overflow */
+    /* INT: any 64-bit number (seeds); else within 31 bits, so that products do not overflow */
+    bool wide;
     bool input_only; /* read, never written */
     bool optional;   /* written only when it is not None */
     bool none;       /* None is a choice of its own, not the default */

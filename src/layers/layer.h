@@ -34,8 +34,8 @@ typedef struct stk_layer_def {
     bool operation; /* of keras.ops: no name but in the list of layers, arguments may be numbers */
     bool no_trainable; /* Keras refuses this option for the class, and its dtype is a word */
     bool no_build;     /* Keras has it built from the start and writes no build_config */
-    const char
-        *build_shapes; /* "query_shape|value_shape": build_config names the arguments; NULL: one */
+    /* "query_shape|value_shape": build_config names the arguments; NULL: one */
+    const char *build_shapes;
     /* Weight files of Keras name parts of a layer by attribute: "query=query_dense|key=key_dense" for the first word of a
      * weight's name in the layer. NULL: all weights are the layer's own. */
     const char *scopes;
@@ -78,8 +78,8 @@ struct stk_layer_call {
     const stk_val *x;        /* floats are already in the compute dtype */
     const stk_val *mask;     /* one per input; bool, 0 = none */
     const char *const *role; /* one per input: "key" when it was passed by name, else NULL */
-    const stk_json
-        *args; /* positional arguments as JSON, when not all are tensors; NULL otherwise */
+    /* positional arguments as JSON, when not all are tensors; NULL otherwise */
+    const stk_json *args;
     const stk_json *arguments; /* those passed by name that are no tensors: an object, or NULL */
     bool training;
     bool trainable;    /* the layer and those around it; a frozen batch norm infers */

@@ -87,7 +87,7 @@ static void add_object(place *p, const stk_model *m, const stk_mweight *w)
 bool stk_model_weight_path(const stk_model *m, int32_t i, char *text, size_t size)
 {
     const stk_mweight *w = &m->weights[m->weight_order[i]];
-    char other[1024], number[24];
+    char other[1024] = "", number[24];
     place p = {text, size, 0};
     int32_t before = 0;
     add_object(&p, m, w);

@@ -40,7 +40,7 @@ static void release(stk_callback *self)
 {
     watcher *w = of(self);
     if (w->file >= 0) close(w->file);
-    free(w->unsaved);
+    free(w->unsaved); /* check: allow heap, open_memstream() took it */
     stk_free(w->monitor);
     stk_free(w->path);
     stk_free(w);
@@ -357,7 +357,7 @@ static char *log_lines(watcher *w, const stk_progress *p)
     for (int32_t i = 0; i < p->logs.count; i++) fprintf(f, ",%.9g", p->logs.values[i]);
     fprintf(f, "\n");
     if (fclose(f) == 0) return text;
-    free(text);
+    free(text); /* check: allow heap, open_memstream() took it */
     return NULL;
 }
 
@@ -375,7 +375,7 @@ static stk_status log_write(watcher *w, stk_error *err)
         }
         at += put;
     }
-    free(w->unsaved);
+    free(w->unsaved); /* check: allow heap, open_memstream() took it */
     w->unsaved = NULL;
     return STK_OK;
 }
@@ -388,7 +388,7 @@ static stk_status log_epoch(stk_callback *self, stk_trainer *t, const stk_progre
     stk_error why;
     char *lines = log_lines(w, p);
     if (!lines) return stk_fail_memory(err, w->path, 4096);
-    free(w->unsaved);
+    free(w->unsaved); /* check: allow heap, open_memstream() took it */
     w->unsaved = lines;
     w->headed = true;
     stk_trouble(t, w, log_write(w, &why) == STK_OK ? NULL : &why);

@@ -19,8 +19,8 @@ typedef struct train_job {
     double *states;     /* of all callbacks */
     int64_t step;
     stk_cache_need keeps; /* what a cache would hold */
-    stk_dataset
-        *kept; /* the data with a cache of kept_mib in it, filled; NULL: nobody asked for it yet */
+    /* the data with a cache of kept_mib in it, filled; NULL: nobody asked for it yet */
+    stk_dataset *kept;
     int64_t kept_mib, kept_part; /* part: so many elements stand for all; 0: it holds all */
 } train_job;
 

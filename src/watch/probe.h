@@ -18,12 +18,12 @@ typedef struct stk_prober {
     const stk_job *job;
     stk_doctor_options options;
     int64_t period; /* of the job's steps as it is; turns are whole periods */
-    bool
-        cheap[STK_KNOB_COUNT]; /* what happens every so many steps takes next to no time as it is */
-    bool never_waits;          /* for batches: buffers are full all the time, and need no care */
-    double deadline;           /* stk_now_ns() * 1e-9; comparisons are cut short behind it */
-    char doing[96];            /* for who watches: what is measured now */
-    double told;               /* when that was said last */
+    /* what happens every so many steps takes next to no time as it is */
+    bool cheap[STK_KNOB_COUNT];
+    bool never_waits; /* for batches: buffers are full all the time, and need no care */
+    double deadline;  /* stk_now_ns() * 1e-9; comparisons are cut short behind it */
+    char doing[96];   /* for who watches: what is measured now */
+    double told;      /* when that was said last */
 } stk_prober;
 
 /* How sure is sure: a comparison ends when the interval's width (log of high / low) is below `narrow`; from options.rounds

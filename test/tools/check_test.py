@@ -32,7 +32,24 @@ THING(B, 1, "same text, with a comma")
 """,
     "include/stoker/status.def": 'STK_STATUS(OK, 0, "ok")\n',
     "doc/errors.md": "| `STK_OK` | 0 | ok | Fine. |\n",
-    "src/base/thing.h": "int stk_thing_helper(void);\n",
+    "include/stoker/graph.h": """/* graph.h - what a later folder does.
+ *
+ *     stk_thing_do();
+ */
+""",
+    "include/stoker/all.h": """/* all.h - everything.
+ *
+ *     stk_thing_do();
+ */
+#include "graph.h"
+""",
+    "src/base/thing.h": """/* thing.h - used by thing.c and src/device/kernel.c; not.a.file, y.h, *.c and x.json are none. */
+typedef struct stk_pair stk_pair;
+typedef struct stk_pair {
+    int a;
+} stk_pair;
+int stk_thing_helper(void);
+""",
     "src/base/thing.c": """#include "base/thing.h"
 
 #include "stoker/thing.h"
@@ -77,6 +94,16 @@ PLANTED = [
     ("cli/main.c", '#include "base/memory.h"\n', 1, "include-order", "users of the library"),
     ("examples/e.c", '#include "base/memory.h"\n', 1, "include-order", "users of the library"),
     ("include/stoker/thing.h", '#include "base/memory.h"\n', 1, "include-order", "neighbours"),
+    ("src/device/kernel.c", '#include "stoker/graph.h"\n', 1, "include-order", "declares what src/graph/ does"),
+    ("src/data/line.c", '#include "stoker/all.h"\n', 1, "include-order", "declares what src/graph/ does"),
+    ("src/data/line.c", "struct stk_pair {\n    int b;\n};\n", 1, "type-names", "src/base/thing.h:"),
+    ("src/data/line.c", "typedef int (*stk_pair)(void);\n", 1, "type-names", "src/base/thing.h:"),
+    ("src/data/line.c", "extern int stk_far;\n", 1, "lone-externs", "in the header"),
+    ("src/data/line.c", "/* as in gone.c */\n", 1, "named-files", "gone.c does not exist"),
+    ("src/data/line.c", "int b;\n// see base/gone.h\n", 2, "named-files", "base/gone.h does not exist"),
+    ("doc/a.md", "text\n`src/base/gone.c`\n", 2, "named-files", "src/base/gone.c does not exist"),
+    ("src/data/line.c", "struct s {\n    bool\n        durable; /* or not */\n};\n", 2, "split-declarations",
+     "goes on in the next line"),
     ("src/graph/long.c", "int x;\n" * 901, 901, "file-size", "901 lines"),
     ("src/graph/a.c", "void f(void)\n{\n    abort();\n}\n", 3, "ends-process", "abort"),
     ("src/graph/a.c", "void f(void)\n{\n    exit(1);\n}\n", 3, "ends-process", "exit"),
@@ -154,6 +181,18 @@ def have(tool):
     return shutil.which(tool) is not None
 
 
+def check_subjects(subject, findings):
+    root = new_tree()
+    date = "2030-01-01T00:00:00Z"
+    environment = {**os.environ, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date}
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", root]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", subject]):
+        subprocess.run([*git, *words], check=True, env=environment)
+    code, output = check(root, "commit-subjects")
+    expect(code == findings and f"{findings} findings" in output, f"commit-subjects: {subject}", output)
+    shutil.rmtree(root)
+
+
 def main():
     root = new_tree()
     build(root)
@@ -172,7 +211,8 @@ def main():
         place = f"{name}:{before.count(chr(10)) + line}: {kind}: "
         rules = [kind] if kind in tool_of else [
             "include-order", "file-size", "forbidden-calls", "unfinished", "machine-paths",
-            "header-examples", "def-lists", "error-table"]
+            "header-examples", "def-lists", "error-table", "type-names", "lone-externs",
+            "named-files", "split-declarations"]
         code, output = check(root, *rules)
         found = [row for row in output.splitlines() if row.startswith(place) and words in row]
         expect(code == 1 and len(found) == 1 and "; " in found[0], f"{place}{words}", output)
@@ -186,7 +226,10 @@ def main():
         expect(code == 1 and words in output, f"symbols: {words}", output)
         shutil.rmtree(root)
 
-    print(f"{len(PLANTED) + len(SYMBOLS) + 1} cases, {len(failures)} failed")
+    check_subjects("Short", 0)
+    check_subjects("A subject of many words that goes on and on and says in one line what belongs into the body", 1)
+
+    print(f"{len(PLANTED) + len(SYMBOLS) + 3} cases, {len(failures)} failed")
     return 1 if failures else 0
 
 

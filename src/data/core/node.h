@@ -115,8 +115,8 @@ struct stk_stage {
     int32_t nin;
     stk_stage **in;
     stk_counters count;
-    int64_t
-        element_bytes; /* of a large one: what the schema says, then the largest seen, slowly forgotten; atomic */
+    /* of a large one: what the schema says, then the largest seen, slowly forgotten; atomic */
+    int64_t element_bytes;
     int64_t ram; /* taken of the budget until the stage goes; atomic */
     bool queues; /* has elements in flight; set by the tuner, atomic */
 };

@@ -8,8 +8,8 @@ typedef struct stk_map_config {
     int32_t n; /* functions, applied one after the other */
     stk_fn **fns;
     stk_map_options options;
-    int64_t
-        batch; /* > 0: the input's elements are batches of this many, and the functions get them whole */
+    /* > 0: the input's elements are batches of this many, and the functions get them whole */
+    int64_t batch;
     bool serial;
 } stk_map_config;
 

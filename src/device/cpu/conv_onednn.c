@@ -278,7 +278,8 @@ static void discard(stk_launch *launch)
 static dnnl_status_t make_all(dnn_state *s, const stk_launch *launch)
 {
     const stk_conv *c = launch->params;
-    s->images[0] = s->images[1] = 1; /* a call, for any cut; but sums go over all images of a part */
+    s->images[0] = s->images[1] =
+        1; /* a call, for any cut; but sums go over all images of a part */
     for (int32_t part = 0; s->kind == BACK_WEIGHT && part < s->parts; part++) {
         int64_t lo, hi;
         stk_launch_range(launch, part, &lo, &hi);

@@ -43,8 +43,8 @@ typedef struct stk_conv_plan {
     int64_t rows;        /* taps * inner: rows of the weight matrix of one group */
     int64_t band_source; /* elements of source that a band should not exceed, */
     int64_t band_pixels; /* and destination pixels */
-    int64_t
-        images; /* that pass the weights together, where they are small and the weights are not */
+    /* that pass the weights together, where they are small and the weights are not */
+    int64_t images;
     int64_t phases[3]; /* per axis */
 } stk_conv_plan;
 

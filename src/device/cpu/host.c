@@ -4,7 +4,7 @@
 #include "base/trace.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/launch.h"
-#include "stoker/graph.h"
+#include "stoker/device.h"
 
 #include <stdio.h>
 

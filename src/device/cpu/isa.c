@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const stk_vec stk_vec__base;
-extern const stk_vec stk_vec__avx2, stk_vec__avx512; /* those that the build has (STK_BUILT_...) */
-
 static const stk_vec *_Atomic chosen;
 
 #if defined(STK_BUILT_AVX2)

@@ -31,8 +31,8 @@ struct stk_launch {
     void *scratch;      /* impl->scratch() bytes, alive during this launch only */
     void *state;        /* made by impl->prepare */
     int64_t units;      /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
-    int64_t
-        scale; /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
+    /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
+    int64_t scale;
     int32_t parts;
     int32_t threads; /* how many threads pay off here */
     int32_t locals;
@@ -43,8 +43,8 @@ struct stk_launch {
     int32_t args;
     const stk_impl *impl;
     const char *label; /* op name for the trace: a literal, or interned there */
-    uint32_t
-        tag; /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
+    /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
+    uint32_t tag;
     double flops, bytes;
 };
 
@@ -56,8 +56,8 @@ static inline uint32_t stk_launch_span_arg(const stk_launch *l, int32_t part)
 
 /* One implementation of one kernel id on one device. Optional slots may be NULL; the default is named. */
 struct stk_impl {
-    const char
-        *name; /* "avx2", "onednn", "ref": shown in profiles and used by STOKER_KERNEL=op:name */
+    /* "avx2", "onednn", "ref": shown in profiles and used by STOKER_KERNEL=op:name */
+    const char *name;
     int32_t kernel; /* stk_kernel */
     int32_t rank; /* deterministic mode takes the supported one with the lowest rank; ref is 100 */
     bool (*supports)(const void *params); /* (optional) default: yes */

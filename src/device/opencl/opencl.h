@@ -77,7 +77,7 @@ void stk_cl_programs_release(stk_cl_device *d);
 stk_status stk_cl_arrange(stk_device *d, stk_plan *p, const stk_arrange_options *o, stk_error *err);
 stk_status stk_cl_load(stk_device *d, stk_plan *p, stk_sequence **out, stk_error *err);
 void stk_cl_unload(stk_sequence *s);
-stk_status stk_cl_run(stk_sequence *s, const stk_run *run, stk_error *err);
+stk_status stk_cl_run(stk_sequence *s, const stk_sequence_run *run, stk_error *err);
 void stk_cl_report(const stk_plan *p, int64_t task, stk_task_report *out);
 
 #endif

@@ -139,7 +139,7 @@ void stk_cl_unload(stk_sequence *loaded)
 /* ---- running --------------------------------------------------------------------------------------------- */
 
 /* Filling copies its pattern at once, so that the numbers need not stay where they are. */
-static cl_int write_uniforms(stk_cl_device *d, const sequence *s, const stk_run *run)
+static cl_int write_uniforms(stk_cl_device *d, const sequence *s, const stk_sequence_run *run)
 {
     enum { WHOLE = 128 };
     const char *from = run->uniforms;
@@ -201,7 +201,7 @@ static cl_int keep_near(stk_cl_device *d)
     return code;
 }
 
-stk_status stk_cl_run(stk_sequence *loaded, const stk_run *run, stk_error *err)
+stk_status stk_cl_run(stk_sequence *loaded, const stk_sequence_run *run, stk_error *err)
 {
     sequence *s = (sequence *)loaded;
     stk_cl_device *d = stk_cl_of(s->head.device);

@@ -15,8 +15,8 @@ enum { LETTERS = 52, LABELS = LETTERS + STK_MAX_RANK, MOST_OPERANDS = 32, MOST_T
 typedef struct factor {
     stk_val v;
     int32_t rank;
-    int8_t
-        label[2 * STK_MAX_RANK]; /* of each axis; two factors' worth while they are being joined */
+    /* of each axis; two factors' worth while they are being joined */
+    int8_t label[2 * STK_MAX_RANK];
 } factor;
 
 typedef struct einsum {

@@ -27,7 +27,7 @@ typedef struct stk_election {
     double fork_join_ns;
     bool deterministic, ref, no_group;
     const char *kernels; /* forced ones; NULL: as STOKER_KERNEL says */
-    double spent_ms; /* on timing candidates */
+    double spent_ms;     /* on timing candidates */
 } stk_election;
 
 /* elect.c: fills implementation, units, parts, threads, scratch of every task. */

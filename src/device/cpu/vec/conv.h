@@ -37,10 +37,10 @@ typedef void stk_conv_fn(const stk_conv_block *b);
 typedef struct stk_vec_conv {
     int64_t width;        /* floats per register; w is readable up to a multiple of it */
     stk_conv_fn *data[4]; /* y = ..., panels of 1, 2, 3, 4 registers */
-    stk_conv_fn
-        *weight[4]; /* dw[run.w + k, :] += sum over pixels of x[... + run.x + k] * y[pixel, :] */
-    stk_conv_fn
-        *deep_data; /* depthwise: y[pixel, c] = sum over runs of x[... + run.x + c] * w[run.w, c] */
+    /* dw[run.w + k, :] += sum over pixels of x[... + run.x + k] * y[pixel, :] */
+    stk_conv_fn *weight[4];
+    /* depthwise: y[pixel, c] = sum over runs of x[... + run.x + c] * w[run.w, c] */
+    stk_conv_fn *deep_data;
     stk_conv_fn *deep_weight;
     /* to[pixel - first][...] = all runs of the pixel, for `count` pixels of one image's block; ld: between rows */
     void (*gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to, int64_t ld);

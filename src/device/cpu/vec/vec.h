@@ -27,26 +27,16 @@ enum { STK_VF = 4, STK_VREGS = 16 };
 /* One table per family; each family's header says what is in it. */
 typedef struct stk_vec {
     const char *name;
-    const struct stk_vec_ew *ew;                 /* elementwise.h */
-    const struct stk_vec_updates *updates;       /* updates.h */
-    const struct stk_vec_reduce *reduce;         /* reduce.h */
-    const struct stk_vec_gemm *gemm;             /* gemm.h */
-    const struct stk_vec_gemm_pairs *gemm_pairs; /* gemm.h */
-    const struct stk_vec_resize *resize;         /* resize.h */
-    const struct stk_vec_conv *conv;             /* conv.h */
-    const struct stk_vec_winograd *winograd;     /* winograd.h */
-    const struct stk_vec_pool *pool;             /* pool.h */
-    const struct stk_vec_softmax *softmax;       /* softmax.h */
-    const struct stk_vec_norm *norm;             /* norm.h */
-    const struct stk_vec_random *random;         /* random.h */
-    const struct stk_vec_rnn *rnn;               /* rnn.h */
-    const struct stk_vec_peak *peak;             /* peak.h */
+#define STK_VEC_FAMILY(name) const struct stk_vec_##name *name;
+#include "device/cpu/vec/families.def"
 } stk_vec;
+extern const stk_vec stk_vec__base, stk_vec__avx2,
+    stk_vec__avx512; /* as many as were built (isa.c) */
 
 /* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
 const stk_vec *stk_vec_get(void);
 const stk_vec *stk_vec_find(const char *name); /* NULL when this CPU cannot run it */
-void stk_vec_use(
-    const stk_vec *vec); /* tests: what stk_vec_get() gives from now on; NULL = choose again */
+/* tests: what stk_vec_get() gives from now on; NULL = choose again */
+void stk_vec_use(const stk_vec *vec);
 
 #endif
