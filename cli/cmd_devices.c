@@ -40,10 +40,11 @@ static int calibrate(const cli_args *args, const stk_device_report *list, int32_
             return cli_fail(args, &err);
         }
         if (args->json)
-            printf("%s{\"name\": \"%s\", \"launch\": %.6g, \"round_trip\": %.6g, \"up\": %.6g, "
+            printf("%s{\"name\": \"%s\", \"launch\": %.6g, \"run\": %.6g, \"round_trip\": %.6g, "
+                   "\"up\": %.6g, "
                    "\"up_pinned\": %.6g, \"down\": %.6g, \"flops\": %.6g, \"bytes\": %.6g}",
-                   i ? ", " : "", list[i].name, c.launch, c.round_trip, c.up, c.up_pinned, c.down,
-                   c.flops, c.bytes);
+                   i ? ", " : "", list[i].name, c.launch, c.run, c.round_trip, c.up, c.up_pinned,
+                   c.down, c.flops, c.bytes);
         cli_cell(&t, "%s", list[i].name);
         cli_cell(&t, "%.2f us", c.launch * 1e6);
         cli_cell(&t, "%.2f us", c.round_trip * 1e6);

@@ -17,6 +17,7 @@ extern "C" {
 
 typedef struct stk_calibration {
     double launch;     /* seconds that one small kernel adds to a run */
+    double run;        /* that a run of one kernel takes when many are asked for without waiting */
     double round_trip; /* from asking for a run to having its result on the host */
     double up, down;   /* bytes per second from and to plain memory; 0: nothing is copied */
     double up_pinned;  /* from memory of the device's fast kind */

@@ -166,8 +166,8 @@ static void put_ops(const stk_report *r, stk_text *t)
                      rest / wall * 100);
     stk_text_put(
         t,
-        "  roof: share of what this machine can do; limited by c arithmetic, m memory; all on %s\n",
-        r->ops[0].device);
+        "  roof: share of what this machine can do; limited by c arithmetic, m memory; %s on %s\n",
+        r->nislands ? "most" : "all", stk_report_device(r));
 }
 
 static void put_histogram(const stk_report *r, stk_text *t)

@@ -111,6 +111,14 @@ TEST(calibration_is_measured_once_and_kept)
     }
 }
 
+/* There may be other devices on this machine. */
+static const stk_forecast *row_of(const stk_placement *p, const char *device)
+{
+    for (int32_t i = 0; i < p->n; i++)
+        if (!strcmp(p->row[i].device, device)) return &p->row[i];
+    return NULL;
+}
+
 TEST(the_faster_device_is_chosen)
 {
     problem p;
@@ -125,10 +133,13 @@ TEST(the_faster_device_is_chosen)
     CHECK_CONTAINS(stk_placement_line(&found, line, sizeof line), "cpu:0: the only device");
     setenv("STOKER_AUTO", "any", 1);
     CHECK_OK(stk_place_training(p.model, &how, &p.data, 16, &found, &err));
-    CHECK_EQ_I64(found.n, 2);
+    const stk_forecast *home = row_of(&found, "cpu:0"), *away = row_of(&found, "apart:0");
+    REQUIRE(CHECK(home && away));
     CHECK_STR(found.row[found.chosen].device, "cpu:0");
-    CHECK(found.margin > 2 && !found.uncertain);
-    CHECK(found.row[0].predicted > 0 && found.row[1].predicted > found.row[0].predicted);
+    CHECK(found.margin > 1 && home->measured > 0 && home->predicted > 0);
+    CHECK_MSG(away->predicted > 5 * home->predicted, "predicted %g and %g s", home->predicted,
+              away->predicted);
+    CHECK(away->measured == 0 || away->measured > 5 * home->measured);
     CHECK_CONTAINS(stk_placement_line(&found, line, sizeof line), "x faster than the next");
     close_problem(&p);
     stk_device_release(how.device);

@@ -1,5 +1,7 @@
 /* Variables. Memory comes in slabs, so the parameters of a model lie side by side on huge pages and never move. */
 #include "graph/run/store.h"
+
+#include "base/trace.h"
 #include "stoker/tracing.h"
 
 #include <string.h>
@@ -134,8 +136,10 @@ stk_status stk_store_set(stk_store *s, const char *name, const stk_tensor *t, st
     stk_tensor *dense = NULL;
     STK_TRY(stk_store_bind(s, name, &type, &address, err));
     STK_TRY(stk_tensor_dense((stk_tensor *)(uintptr_t)t, &dense, err));
+    uint64_t start = stk_device_shares(s->device) ? 0 : stk_trace_start();
     stk_status status = s->device->vt->queue.set(s->device, address, dense->data,
                                                  (size_t)stk_type_bytes(&type), err);
+    stk_trace_span(start, "program wait", 0);
     stk_tensor_release(dense);
     return status;
 }
@@ -150,8 +154,10 @@ stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy, stk_
                         name, (long long)s->count);
     stk_tensor *t = NULL;
     STK_TRY(stk_tensor_new(v->type.dtype, v->type.shape.rank, v->type.shape.dim, &t, err));
+    uint64_t start = stk_device_shares(s->device) ? 0 : stk_trace_start();
     stk_status status = s->device->vt->queue.get(s->device, t->data, v->address,
                                                  (size_t)stk_type_bytes(&v->type), err);
+    stk_trace_span(start, "program wait", 0);
     if (status == STK_OK)
         *copy = t;
     else
