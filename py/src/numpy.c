@@ -18,7 +18,7 @@ static PyObject *np_empty(void)
     return function;
 }
 
-PyObject *py_item(const stk_tensor *t, int64_t index)
+static PyObject *item_of(const stk_tensor *t, int64_t index)
 {
     if (stk_tensor_is_dense(t)) {
         const char *at = (const char *)t->data + index * stk_dtype_size(t->dtype);
@@ -38,6 +38,14 @@ PyObject *py_item(const stk_tensor *t, int64_t index)
     case 'B': return PyBool_FromLong(v != 0);
     default: return PyLong_FromLongLong((long long)v);
     }
+}
+
+PyObject *py_item(const stk_tensor *t, int64_t index)
+{
+    py_booking booking = py_book_begin();
+    PyObject *made = item_of(t, index);
+    py_book_end(booking, PY_BOOK_READ);
+    return made;
 }
 
 static PyObject *shape_tuple(const stk_tensor *t)
