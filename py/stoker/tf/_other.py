@@ -212,30 +212,6 @@ class TestCase(unittest.TestCase):
 TensorLike = object
 
 
-class SaveOptions:
-    def __init__(self, **kwargs):
-        self.__dict__.update(kwargs)
-
-
-LoadOptions = SaveOptions
-
-
-def saved_model_save(obj, export_dir, signatures=None, options=None):
-    raise NotImplementedError("SavedModel directories hold TensorFlow graphs, which Stoker does not write. Save a Keras model "
-                              "as .keras, or variables with tf.train.Checkpoint.")
-
-
-def saved_model_load(export_dir, tags=None, options=None):
-    raise NotImplementedError("SavedModel directories hold TensorFlow graphs, which Stoker does not run. Load the .keras file "
-                              "of the model instead.")
-
-
-def contains_saved_model(export_dir):
-    import os
-
-    return any(os.path.exists(os.path.join(str(export_dir), "saved_model" + e)) for e in (".pb", ".pbtxt"))
-
-
 # tf.sets: the last axis holds sets; dense or sparse.
 
 def _set_rows(x):

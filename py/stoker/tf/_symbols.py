@@ -133,8 +133,8 @@ tf.sets from _other:
     difference intersection union size=set_size
 tf.quantization from _other:
     fake_quant_with_min_max_vars fake_quant_with_min_max_args fake_quant_with_min_max_vars_per_channel
-tf.saved_model from _other:
-    save=saved_model_save load=saved_model_load SaveOptions LoadOptions contains_saved_model
+tf.saved_model from _saved_model:
+    save load SaveOptions LoadOptions contains_saved_model
 tf.types from _other:
     TensorLike
 tf.xla.experimental from _other:
