@@ -4,6 +4,17 @@
 
 static bool is_half(stk_dtype d) { return d == STK_F16 || d == STK_BF16; }
 
+/* The float32 value of an operand. What an op of several results keeps for its gradient (gates of a recurrent layer) goes there as it
+ * was computed: rounding it on the way would cost two passes over it, and exactness. */
+static stk_val wide_of(stk_graph *g, stk_val v)
+{
+    const stk_node *cast = stk_node_of(g, v);
+    if (cast->op == STK_OP_CAST && stk_g_dtype(g, cast->in[0]) == STK_F32 &&
+        stk_node_of(g, cast->in[0])->nout > 1)
+        return cast->in[0];
+    return stk_g_cast(g, v, STK_F32);
+}
+
 static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     enum { MOST = 16 };
@@ -14,7 +25,7 @@ static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *i
     if (def->half && def->half(rw->from, old, rw->context)) return 0;
     for (int32_t i = 0; i < old->nin; i++) {
         bool this_one = is_half(stk_g_dtype(rw->to, in[i]));
-        wide[i] = this_one ? stk_g_cast(rw->to, in[i], STK_F32) : in[i];
+        wide[i] = this_one ? wide_of(rw->to, in[i]) : in[i];
         half |= this_one;
     }
     if (!half) return 0;
