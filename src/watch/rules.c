@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const double SURE = 1.05, SMALL_SHARE = 0.03, LARGE_SHARE = 0.15, NOISE_LIMIT = 0.10,
-                    LARGE_BATCH_GAIN = 1.25, CROWDED = 0.5;
+                    LARGE_BATCH_GAIN = 1.25, CROWDED = 0.5, MOST_OF_IT = 0.4,
+                    WORTH_NAMING = 1e-4; /* seconds of an update: below, starting it is the cost */
 
 static const struct {
     const char *verdict, *symptom, *advice;
@@ -198,6 +199,46 @@ static double call_seconds(const stk_report *r, int64_t *calls)
     return *calls ? seconds / (double)*calls : 0;
 }
 
+/* Time of a step that goes into launches of one place ("metrics"), as a share. */
+static double place_share(const court *c, const char *place)
+{
+    double here = 0, all = 0;
+    for (int64_t i = 0; i < c->r->nplaces; i++) {
+        all += c->r->places[i].seconds;
+        if (!strcmp(c->r->places[i].place, place)) here += c->r->places[i].seconds;
+    }
+    double kernels = share(c, STK_BOOK_KERNELS) + share(c, STK_BOOK_OPTIMIZER);
+    return all > 0 ? kernels * here / all : 0;
+}
+
+/* Work of its own that a step pays once, and not because it is small: the update of many weights, a metric. */
+static bool is_optimizer(const court *c)
+{
+    double part = share(c, STK_BOOK_OPTIMIZER);
+    return part >= MOST_OF_IT && part * c->wall >= WORTH_NAMING;
+}
+static void say_optimizer(court *c)
+{
+    char weights[24], state[24];
+    say_share(c, "updates of weights", share(c, STK_BOOK_OPTIMIZER));
+    stk_text_put(&c->evidence, "every step reads and writes %s of weights and %s of their state\n",
+                 stk_bytes_text((double)c->r->memory.weights, weights),
+                 stk_bytes_text((double)c->r->memory.optimizer, state));
+    say_gain(c, "per example at four times the batch", c->f->batch_gain);
+}
+static bool is_metric(const court *c)
+{
+    double part = place_share(c, "metrics");
+    return part >= MOST_OF_IT && part * c->wall >= 0.1 * WORTH_NAMING;
+}
+static void say_metric(court *c)
+{
+    say_share(c, "metrics", place_share(c, "metrics"));
+    for (int64_t i = 0; i < c->r->nplaces; i++)
+        if (!strcmp(c->r->places[i].place, "metrics"))
+            stk_text_put(&c->evidence, "largest of them: %s\n", c->r->places[i].largest);
+}
+
 /* Many launches, each so short that starting it counts. */
 static bool has_tiny_ops(const court *c)
 {
@@ -336,6 +377,8 @@ static const struct {
     bool (*holds)(const court *c);
     void (*say)(court *c);
 } asked[] = {
+    {STK_RULE_METRIC, is_metric, say_metric},
+    {STK_RULE_OPTIMIZER, is_optimizer, say_optimizer},
     {STK_RULE_OVERHEAD, is_overhead, say_overhead},
     {STK_RULE_NOISY, is_noisy, say_noisy},
     {STK_RULE_CPU_RIGHT, is_cpu_right, say_cpu_right},

@@ -63,6 +63,32 @@ TEST(nothing_to_blame)
     expect(books(), &f, "compute-bound", "matmul");
 }
 
+/* A large update and a large metric cost a step the same whatever its batch; that is not overhead. */
+TEST(fixed_work_of_a_step_has_a_name)
+{
+    static stk_layer_cost places[] = {{.place = "metrics", .largest = "reduce", .seconds = 0.08},
+                                      {.place = "dense", .largest = "matmul", .seconds = 0.02}};
+    stk_findings f = {.processors = 2, .batch_gain = about(2.5)};
+    stk_report *r = books();
+    spend(r, STK_BOOK_OPTIMIZER, 0.7);
+    r->memory.weights = 4 << 20, r->memory.optimizer = 8 << 20;
+    expect(r, &f, "optimizer-bound", "updates of weights: 70 %");
+    r = books();
+    spend(r, STK_BOOK_OPTIMIZER, 0.3);
+    expect(r, &f, "overhead-bound", "four times the batch");
+    r = books();
+    r->places = places, r->nplaces = 2;
+    expect(r, &f, "metric-bound", "metrics: 80 %");
+    places[0].seconds = 0.005;
+    r = books();
+    r->places = places, r->nplaces = 2;
+    expect(r, &f, "overhead-bound", "four times the batch");
+    /* a step of 20 us, half of it the update: starting it is what costs */
+    r = books();
+    r->book[STK_BOOK_KERNELS] = r->book[STK_BOOK_OPTIMIZER] = 1e-5;
+    expect(r, &f, "overhead-bound", "four times the batch");
+}
+
 TEST(a_priced_cause_wins)
 {
     static const struct {
