@@ -159,6 +159,20 @@ TEST(training_has_the_losses_of_the_cpu)
     CHECK(!memcmp(away, again, sizeof away)); /* two runs: the same bits */
 }
 
+/* What a GPU would run: products by tiles, with the same endings. */
+TEST(products_by_tiles_train_alike)
+{
+    double home[STEPS], away[STEPS];
+    stk_error err;
+    if (!has_opencl()) return;
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("cpu:0", home, NULL, &err));
+    setenv("STOKER_KERNEL", "gemm:tiled", 1);
+    CHECK_OK(train("opencl:0", away, NULL, &err));
+    unsetenv("STOKER_KERNEL");
+    for (int i = 0; i < STEPS; i++) CHECK_NEAR(away[i], home[i], 1e-4 * (1 + fabs(home[i])));
+}
+
 TEST(a_step_is_few_launches)
 {
     double losses[STEPS];

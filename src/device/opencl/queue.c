@@ -46,7 +46,7 @@ static void block_free(stk_block *block)
     stk_free(block);
 }
 
-/* Memory of the driver, mapped for good: that is how pinned memory is had everywhere. The first line holds what it came from. */
+/* Memory of the driver, mapped for good: that is how pinned memory is had everywhere. What it came from stands in front of it. */
 typedef struct pinned {
     cl_mem mem;
     void *mapped;
@@ -56,20 +56,21 @@ static void *host_alloc(stk_device *device, size_t bytes)
 {
     stk_cl_device *d = stk_cl_of(device);
     cl_int code = CL_SUCCESS;
-    size_t all = bytes + STK_ALIGN;
+    size_t all = bytes + 2 * STK_ALIGN;
     cl_mem mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, all,
                                      NULL, &code);
     if (!mem || code != CL_SUCCESS) return NULL;
     char *mapped = d->cl->EnqueueMapBuffer(d->transfers, mem, 1, CL_MAP_READ_WRITE, 0, all, 0, NULL,
                                            NULL, &code);
-    if (!mapped || code != CL_SUCCESS || (uintptr_t)mapped % STK_ALIGN) {
-        if (mapped) (void)d->cl->EnqueueUnmapMemObject(d->transfers, mem, mapped, 0, NULL, NULL);
+    if (!mapped || code != CL_SUCCESS) {
         (void)d->cl->ReleaseMemObject(mem);
         return NULL;
     }
     memset(mapped, 0, all);
-    *(pinned *)(void *)mapped = (pinned){mem, mapped};
-    return mapped + STK_ALIGN;
+    char *memory = mapped + sizeof(pinned);
+    memory += (STK_ALIGN - (uintptr_t)memory % STK_ALIGN) % STK_ALIGN;
+    memcpy(memory - sizeof(pinned), &(pinned){mem, mapped}, sizeof(pinned));
+    return memory;
 }
 
 static void host_free(stk_device *device, void *memory, size_t bytes)
@@ -77,9 +78,10 @@ static void host_free(stk_device *device, void *memory, size_t bytes)
     stk_cl_device *d = stk_cl_of(device);
     (void)bytes;
     if (!memory) return;
-    pinned p = *(const pinned *)(const void *)((const char *)memory - STK_ALIGN);
+    pinned p;
+    memcpy(&p, (const char *)memory - sizeof p, sizeof p);
     (void)d->cl->EnqueueUnmapMemObject(d->transfers, p.mem, p.mapped, 0, NULL, NULL);
-    (void)d->cl->Flush(d->transfers);
+    (void)d->cl->Finish(d->transfers); /* not every driver keeps it for what is queued */
     (void)d->cl->ReleaseMemObject(p.mem);
 }
 

@@ -134,6 +134,7 @@ stk_status stk_feed_slot(stk_program *p, int32_t i, stk_tensor *t, stk_error *er
     f->fed = true;
     if (!stk_device_shares(p->device)) {
         stk_status status = send(p, i, ready, err);
+        f->fed = status == STK_OK; /* what did not get there cannot be computed with */
         stk_tensor_release(ready);
         return status;
     }

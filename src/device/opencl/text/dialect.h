@@ -16,10 +16,12 @@
 #ifdef SK_HAS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#define SK_KERNEL            __kernel
-#define SK_FN                static inline
-#define SK_GLOBAL            __global
-#define SK_LOCAL             __local
+#define SK_KERNEL __kernel
+#define SK_FN     static inline
+#define SK_GLOBAL __global
+#define SK_LOCAL  __local
+/* The same of a pointer that is an argument of a function. */
+#define SK_LOCAL_ARG         __local
 #define SK_ITEM              ((int)get_global_id(0))
 #define SK_LANE              ((int)get_local_id(0))
 #define SK_GROUP             ((int)get_group_id(0))
@@ -43,7 +45,8 @@ typedef uint sk_uint;
 #define SK_KERNEL extern "C" __global__
 #define SK_FN     static __device__ __forceinline__
 #define SK_GLOBAL
-#define SK_LOCAL             __shared__
+#define SK_LOCAL __shared__
+#define SK_LOCAL_ARG
 #define SK_ITEM              ((int)(blockIdx.x * blockDim.x + threadIdx.x))
 #define SK_LANE              ((int)threadIdx.x)
 #define SK_GROUP             ((int)blockIdx.x)

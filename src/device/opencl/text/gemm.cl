@@ -3,10 +3,10 @@
 #define SK_A_AT(r, c) ((r) * p.a_row + (c) * p.a_column)
 #define SK_B_AT(r, c) ((r) * p.b_row + (c) * p.b_column)
 
-/* What else is done with c, into d, by elements of e: 1 adds a row (bias), 2 and cuts off below zero, 3 lets pass where e is positive. */
+/* What else is made of c, with elements of another array: 1 adds a row (bias), 2 and cuts off below zero, 3 lets pass where the other is positive. */
 #if SK_END
-#define SK_END_ARGS SK_IN(SK_T, e), SK_OUT(SK_T, d),
-#define SK_END_USE  SK_USE_IN(SK_T, e); SK_USE_OUT(SK_T, d)
+#define SK_END_ARGS SK_IN(SK_T, with), SK_OUT(SK_T, made),
+#define SK_END_USE  SK_USE_IN(SK_T, with); SK_USE_OUT(SK_T, made)
 #define SK_E_AT(row, column) (SK_END == 3 ? (row) * p.ldc + (column) : (column))
 #else
 #define SK_END_ARGS
@@ -101,9 +101,9 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS const sk_gemm 
                             SK_VSTORE(right[r], 0, to + SK_W);
                         }
                         if (last) {
-                            SK_GLOBAL const SK_T *with = e + SK_E_AT(m + r, n0);
-                            SK_V e0 = SK_VLOAD(0, with), e1 = SK_VLOAD(0, with + SK_W);
-                            SK_GLOBAL SK_T *into = d + (m + r) * p.ldc + n0;
+                            SK_GLOBAL const SK_T *row = with + SK_E_AT(m + r, n0);
+                            SK_V e0 = SK_VLOAD(0, row), e1 = SK_VLOAD(0, row + SK_W);
+                            SK_GLOBAL SK_T *into = made + (m + r) * p.ldc + n0;
                             SK_VSTORE(SK_ENDED(SK_V, left[r], e0), 0, into);
                             SK_VSTORE(SK_ENDED(SK_V, right[r], e1), 0, into + SK_W);
                         }
@@ -123,8 +123,8 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS const sk_gemm 
 #if SK_END
                             if (keeps) SK_STORE(to, j, v);
                             if (last)
-                                d[(m + r) * p.ldc + n0 + j] =
-                                    SK_ENDED(SK_R, v, e[SK_E_AT(m + r, n0 + j)]);
+                                made[(m + r) * p.ldc + n0 + j] =
+                                    SK_ENDED(SK_R, v, with[SK_E_AT(m + r, n0 + j)]);
 #else
                             SK_STORE(to, j, v);
 #endif
@@ -184,7 +184,7 @@ SK_KERNEL void gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS
                 SK_R v = p.accumulate ? SK_LOAD(to, 0) + sum[i][j] : sum[i][j];
 #if SK_END
                 if (p.keep) SK_STORE(to, 0, v);
-                d[row * p.ldc + column] = SK_ENDED(SK_R, v, e[SK_E_AT(row, column)]);
+                made[row * p.ldc + column] = SK_ENDED(SK_R, v, with[SK_E_AT(row, column)]);
 #else
                 SK_STORE(to, 0, v);
 #endif

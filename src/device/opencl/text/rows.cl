@@ -3,7 +3,7 @@
 #if SK_LANES > 1
 /* The sum (or the maximum) over the lanes of a row, known to all of them. */
 #define SK_ROW_JOIN(name, JOIN)                                                                    \
-    SK_FN SK_R name(SK_LOCAL SK_R *room, SK_R v)                                                   \
+    SK_FN SK_R name(SK_LOCAL_ARG SK_R *room, SK_R v)                                                   \
     {                                                                                              \
         int lane = SK_LANE, step;                                                                  \
         SK_R all;                                                                                  \

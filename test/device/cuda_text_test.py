@@ -1,0 +1,144 @@
+"""Kernel text of src/device/opencl/text as CUDA C: every text, with the options of its recipes, through NVRTC to machine code for cards from
+sm_75 on. Warnings are errors, spilled registers as well. Exit code 77 (skipped) where the CUDA toolkit is not installed.
+
+    cuda_text_test.py SOURCE_FOLDER [ARCHITECTURE ...]
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+F32 = "-DSK_T=float -DSK_R=float -DSK_A=float -DSK_LOAD=sk_load_f32 -DSK_STORE=sk_store_f32 -DSK_Y=float"
+F64 = F32.replace("float", "double").replace("f32", "f64")
+BF16 = F32.replace("SK_T=float", "SK_T=ushort").replace("f32", "bf16")
+F16 = BF16.replace("bf16", "f16")
+I32 = "-DSK_T=int -DSK_A=sk_long -DSK_LOAD=sk_load_i32 -DSK_STORE=sk_store_i32 -DSK_Y=int"
+TILES = " -DSK_WIDE=0 -DSK_BM=64 -DSK_BN=64 -DSK_TM=4 -DSK_TN=4"
+
+
+def options():
+    for types in (F32, F64, BF16, F16):
+        yield "gemm.cl", types + TILES + " -DSK_END=0"
+    for end in (1, 2, 3):
+        yield "gemm.cl", F32 + TILES + f" -DSK_END={end}"
+    for what in (0, 1, 2):
+        for how in (0, 2):
+            yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW={how}"
+    for kind in range(8):
+        yield "reduce.cl", F32 + f" -DSK_KIND={kind}"
+        yield "reduce.cl", I32 + f" -DSK_KIND={kind}"
+    for lanes in (1, 64):
+        rows = f"-DSK_R=float -DSK_LANES={lanes} -DSK_GROUP_SIZE=64"
+        yield "rows.cl", rows + " -DSK_ROWS=0"
+        yield "rows.cl", rows + " -DSK_ROWS=1 -DSK_L=sk_long -DSK_DENSE=0"
+        yield "rows.cl", rows + " -DSK_ROWS=1 -DSK_L=float -DSK_DENSE=1"
+        yield "rows.cl", rows + " -DSK_ROWS=2 -DSK_GAMMA=1 -DSK_BETA=1 -DSK_CENTER=1"
+        yield "rows.cl", rows + " -DSK_ROWS=2 -DSK_GAMMA=0 -DSK_BETA=0 -DSK_CENTER=0"
+    yield "columns.cl", "-DSK_R=float -DSK_CENTER=1"
+    yield "columns.cl", "-DSK_R=double -DSK_CENTER=0"
+    yield "move.cl", "-DSK_E=uint -DSK_I=sk_long"
+    yield "move.cl", "-DSK_E=uchar -DSK_I=int"
+    yield "lines.cl", F32 + " -DSK_SCAN=1"
+    yield "lines.cl", I32 + " -DSK_SCAN=0"
+    yield "index.cl", "-DSK_MOVES=1 -DSK_E=uint -DSK_I=sk_long"
+    yield "index.cl", F32 + " -DSK_MOVES=0 -DSK_I=int -DSK_BASE=1"
+    yield "sort.cl", "-DSK_E=uint -DSK_BITS=32 -DSK_KEY=2 -DSK_INFINITY=0x7f800000u -DSK_RUN=16"
+    yield "sort.cl", "-DSK_E=sk_long -DSK_BITS=64 -DSK_KEY=3 -DSK_INFINITY=0 -DSK_RUN=16"
+    yield "pool.cl", F32 + " -DSK_W=uchar -DSK_Q=1"
+    for kind in range(4):
+        yield "random.cl", f"-DSK_KIND={kind} -DSK_T=float -DSK_WIDE=0"
+        yield "random.cl", f"-DSK_KIND={kind} -DSK_T=double -DSK_WIDE=1"
+    yield "random.cl", "-DSK_KIND=4 -DSK_T=int -DSK_WIDE=0"
+    for cell in range(4):
+        yield "rnn.cl", (f"-DSK_R=float -DSK_CELL={cell} -DSK_LANES=64 -DSK_MASK=1 -DSK_DHS=1 "
+                         "-DSK_DH=1 -DSK_DC=1")
+    yield "image.cl", F32 + " -DSK_RESIZE=1 -DSK_COPIES=0"
+    yield "image.cl", F32 + " -DSK_RESIZE=0 -DSK_GRAD=0 -DSK_X=float"
+    yield "image.cl", F32 + " -DSK_RESIZE=0 -DSK_GRAD=1 -DSK_X=float"
+
+
+# A chain as recipes_chain.c writes it: Adam, with operations of every lane behind it.
+CHAIN = """
+typedef struct { int q[4]; } sk_numbers;
+SK_KERNEL void chain(SK_IN(float, s0x0), SK_IN(ushort, s0x1), SK_IN(sk_long, s0x2), SK_OUT(float, s0y0),
+                     SK_OUT(uchar, s0y1), const sk_numbers p)
+{
+    int i = SK_GROUP * 256 + SK_LANE;
+    SK_GLOBAL const float *x0 = s0x0_block + s0x0_at;
+    SK_GLOBAL const ushort *x1 = s0x1_block + s0x1_at;
+    SK_GLOBAL const sk_long *x2 = s0x2_block + s0x2_at;
+    SK_GLOBAL float *y0 = s0y0_block + s0y0_at;
+    SK_GLOBAL uchar *y1 = s0y1_block + s0y1_at;
+    if (i >= p.q[1]) return;
+    float a = sk_load_f32(x0, i), b = sk_load_bf16(x1, i), r = 0;
+    sk_long c = sk_load_i64(x2, i);
+%s
+    sk_store_f32(y0, i, r);
+    sk_store_bool(y1, i, sk_lt_f32(a, b) + sk_eq_i64(c, c) + sk_cast_f32_bool(a));
+}
+"""
+
+
+def chain_text(folder):
+    with open(os.path.join(folder, "elementwise.h"), encoding="utf-8") as f:
+        text = f.read()
+    lines = []
+    for name, arguments in re.findall(r"SK_FN R sk_(\w+?)_##S\(([^)]*)\)", text):
+        few = {1: "a", 2: "a, b", 3: "a, b, r"}[arguments.count(",") + 1]
+        if "int a" not in arguments:
+            lines.append(f"    r += sk_{name}_f32({few});")
+    for name, arguments in re.findall(r"SK_FN sk_long sk_(\w+?)_i64\((sk_long[^)]*)\)", text):
+        few = {1: "c", 2: "c, c + 1"}[arguments.count(",") + 1]
+        lines.append(f"    c += sk_{name}_i64({few});")
+    return text + CHAIN % "\n".join(lines + ["    r += (float)c;"])
+
+
+def find_nvcc():
+    for path in os.environ.get("PATH", "").split(":") + sorted(glob.glob("/usr/local/cuda*/bin")):
+        if os.path.exists(os.path.join(path, "nvcc")):
+            return os.path.join(path, "nvcc")
+    return None
+
+
+def main():
+    nvcc, architectures = find_nvcc(), sys.argv[2:] or ["75", "120"]
+    if not nvcc:
+        print("no CUDA toolkit here: skipped")
+        return 77
+    folder = os.path.join(sys.argv[1], "src/device/opencl/text")
+    head = ""
+    for name in ("dialect.h", "params.h"):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            head += f.read() + "\n"
+    texts, bad, tried = {}, 0, 0
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            texts[name] = f.read()
+    jobs = [("chain", "", chain_text(folder))] + [(n, o, texts[n]) for n, o in options()]
+    left = {n for n in texts if n.endswith(".cl")} - {n for n, _, _ in jobs}
+    if left:
+        print("texts without options in this test:", sorted(left))
+        bad += 1
+    with tempfile.TemporaryDirectory() as work:
+        for name, given, text in jobs:
+            path = os.path.join(work, "kernel.cu")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(head + text)
+            targets = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
+            run = subprocess.run([nvcc, "-fatbin", "-fmad=false", "-Werror", "all-warnings", "-Xptxas", "-v",
+                                  "-diag-suppress", "177", *given.split(), *targets, path, "-o",
+                                  os.path.join(work, "kernel.fatbin")], capture_output=True, text=True)
+            tried += 1
+            spills = [s for s in re.findall(r"(\d+) bytes spill stores", run.stderr) if s != "0"]
+            if run.returncode or spills:
+                bad += 1
+                print(f"{name} {given}: {'spills ' + spills[0] + ' bytes' if spills else run.stderr[-800:]}")
+    print(f"{tried} texts for sm_{', sm_'.join(architectures)}: {bad} bad")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
