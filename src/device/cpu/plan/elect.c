@@ -4,9 +4,24 @@
 #include "device/cpu/plan/elect_cache.h"
 
 #include "base/clock.h"
+#include "base/cpus.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Tasks are judged for the threads of the machine, not of the program: all programs choose alike, and give the same bits whatever
+ * number of threads they have. */
+static int32_t machine_threads(void)
+{
+    enum { MOST = 8 };
+    static _Atomic int32_t known;
+    int32_t threads = atomic_load(&known);
+    if (threads) return threads;
+    threads = stk_cpu_count() < MOST ? stk_cpu_count() : MOST;
+    atomic_store(&known, threads);
+    return threads;
+}
 
 /* STOKER_KERNEL=gemm:ref,conv:onednn: true and *name when this kernel id is forced. */
 static bool forced_name(const stk_election *e, stk_kernel kernel, char *name, size_t size)
@@ -107,7 +122,7 @@ static double time_task(const stk_plan *p, const stk_task *t, const stk_election
         }
     }
     trial_close(&tr);
-    return best / stk_cut_of(t)->threads;
+    return best / (double)stk_min_i64(stk_cut_of(t)->parts, machine_threads());
 }
 
 /* ---- choosing ----------------------------------------------------------------------------------------------- */
@@ -215,7 +230,7 @@ static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elec
 {
     const stk_impl *chosen = NULL;
     char name[64];
-    uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, e->threads);
+    uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, machine_threads());
     const char *known = stk_elect_cache_find(cache, key);
     bool forced = forced_name(e, (stk_kernel)t->kernel, name, sizeof name);
     if (!e->ref && !forced && (known || e->deterministic)) chosen = choose_at_once(t, e, known);
