@@ -34,6 +34,8 @@ class _AliasLoader(importlib.abc.Loader):
     def create_module(self, spec):
         module = importlib.import_module(self.target)
         self._kept = getattr(module, "__spec__", None)
+        if not hasattr(module, "__path__"):
+            module.__path__ = []  # `import tensorflow.io.gfile` looks inside, and the finder knows what is there
         return module
 
     def exec_module(self, module):

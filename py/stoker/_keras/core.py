@@ -141,6 +141,8 @@ def _convert_value(x, dtype):
     if dtype == "bool" or "int" in dtype:  # anything may become an integer, which TensorFlow's conversion refuses
         made = _stoker.convert_to_tensor(x)
         return made if made.dtype.name == dtype else _o.cast(made, dtype)
+    if isinstance(x, bool):
+        x = float(x)
     return _stoker.convert_to_tensor(x, dtype)
 
 

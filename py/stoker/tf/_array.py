@@ -331,6 +331,8 @@ tensor_scatter_nd_min = _scatter_by_loop(np.minimum)
 
 
 def scatter_nd(indices, updates, shape, name=None):
+    if tensor(updates).dtype.name == "bool":  # any of them
+        return o.greater(scatter_nd(indices, o.cast(tensor(updates), "int32"), shape), tensor(0))
     updates = tensor(updates)
     return o.tensor_scatter_nd_add(zeros(shape, updates.dtype), indices, updates)
 

@@ -258,3 +258,57 @@ def fill_empty_rows(sp_input, default_value, name=None):
     values = o.concat([sp_input.values, o.broadcast_to(tensor(default_value, sp_input.dtype), [len(empty)])], 0)
     filled = _rebuilt(sp_input, np.concatenate([places, extra]), values, sp_input._shape)
     return filled, tensor(np.isin(np.arange(rows), empty))
+
+
+_DEFAULT_KEY = 0xDECAFCAFFE
+_WORD = (1 << 64) - 1
+
+
+def _joined_hash(x, y):
+    """One 64-bit number for two, as TensorFlow joins fingerprints."""
+    multiplier = 0xC6A4A7935BD1E995
+
+    def mix(value):
+        return value ^ (value >> 47)
+
+    made = x ^ multiplier ^ ((mix((y * multiplier) & _WORD) * multiplier) & _WORD)
+    made = (mix((made * multiplier) & _WORD) * multiplier) & _WORD
+    return mix(made)
+
+
+def _features(x):
+    """For each row the hashes of its strings, or its integers."""
+    from stoker.tf import _hash
+
+    def one(value):
+        return _hash.fingerprint64(bytes(value)) if isinstance(value, bytes) else int(value) & _WORD
+
+    if isinstance(x, SparseTensor):
+        rows = [[] for _ in range(x._shape[0])]
+        for place, value in zip(x.indices.numpy().tolist(), np.ravel(x.values.numpy()).tolist()):
+            rows[place[0]].append(one(value))
+        return rows
+    if hasattr(x, "row_splits"):
+        return [[one(v) for v in np.ravel(np.asarray(row, object)).tolist()] for row in x.to_list()]
+    return [[one(v) for v in row] for row in tensor(x).numpy().tolist()]
+
+
+def cross_hashed(inputs, num_buckets=0, hash_key=None, name=None):
+    """Every combination of one value of each input, by row, as a hash: the numbers TensorFlow gives."""
+    import itertools
+
+    columns = [_features(x) for x in inputs]
+    key = _DEFAULT_KEY if hash_key is None else int(hash_key)
+    top = num_buckets if num_buckets else (1 << 63) - 1
+    places, values, wide = [], [], 0
+    for n, row in enumerate(zip(*columns)):
+        made = []
+        for combination in itertools.product(*row):
+            mixed = key
+            for feature in combination:
+                mixed = _joined_hash(mixed, feature)
+            made.append(mixed % top)
+        places += [[n, m] for m in range(len(made))]
+        values += made
+        wide = max(wide, len(made))
+    return SparseTensor(np.array(places, np.int64).reshape(-1, 2), tensor(np.array(values, np.int64)), [len(columns[0]), wide])

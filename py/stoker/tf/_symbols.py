@@ -91,7 +91,7 @@ tf.bitwise from C:
 tf.ragged from _ragged:
     constant range=ragged_range boolean_mask stack map_flat_values row_splits_to_segment_ids
 tf.sparse from _sparse:
-    SparseTensor add bincount concat expand_dims eye from_dense mask reduce_sum reorder reshape retain slice
+    SparseTensor add bincount concat cross_hashed expand_dims eye from_dense mask reduce_sum reorder reshape retain slice
     sparse_dense_matmul to_dense transpose map_values maximum minimum reduce_max fill_empty_rows
 tf.autograph from _other:
     to_code set_verbosity trace=autograph_trace
