@@ -37,6 +37,13 @@ static stk_status set_weight(const stk_weight *w, const stk_tensor *t, stk_store
                              stk_error *err)
 {
     bool same = t->rank == w->rank;
+    if (w->rank == 0 && t->rank == 1 && t->shape[0] == 1) { /* files without scalars store [1] */
+        stk_tensor *scalar = NULL;
+        STK_TRY(stk_tensor_scalar(t->dtype, stk_tensor_at(t, 0), &scalar, err));
+        stk_status status = set_weight(w, scalar, store, err);
+        stk_tensor_release(scalar);
+        return status;
+    }
     for (int32_t i = 0; same && i < w->rank; i++) same = t->shape[i] == w->shape[i];
     if (!same) {
         char got[96];

@@ -316,6 +316,33 @@ TEST(policies_compute_short_and_keep_long)
     stk_model_release(m);
 }
 
+TEST(a_scalar_may_come_as_one_number)
+{
+    stk_error err = {0};
+    stk_model *m = NULL;
+    stk_store *store = NULL;
+    stk_tensor *t = NULL, *back = NULL;
+    const char *name = "attention/scale";
+    CHECK_OK(stk_model_new("m", &m, &err));
+    stk_sym x = stk_m_apply(m, "Input((3, 2))", 0, NULL), both[] = {x, x};
+    stk_m_output(m, stk_m_apply(m, "Attention(use_scale=True)", 2, both));
+    CHECK_OK(stk_model_build(m, 0, NULL, &err));
+    CHECK_OK(stk_store_new(NULL, &store, &err));
+    CHECK_OK(stk_tensor_new(STK_F32, 1, L(1), &t, &err));
+    CHECK_OK(stk_tensor_set(t, 0, 2.5, &err));
+    CHECK_OK(stk_model_set_weights(m, store, 1, &name, &t, false, &err));
+    CHECK_OK(stk_store_get(store, name, &back, &err));
+    CHECK(back && back->rank == 0 && stk_tensor_at(back, 0) == 2.5);
+    stk_tensor_release(back);
+    stk_tensor_release(t);
+    CHECK_OK(stk_tensor_new(STK_F32, 1, L(2), &t, &err));
+    CHECK_FAILS(stk_model_set_weights(m, store, 1, &name, &t, false, &err), STK_ERR_SHAPE,
+                "float32[2]");
+    stk_tensor_release(t);
+    stk_store_release(store);
+    stk_model_release(m);
+}
+
 TEST(what_must_be_given_is_not_none)
 {
     stk_error err = {0};
