@@ -433,6 +433,29 @@ static stk_tensor *as_bfloat16(stk_tensor *words)
     return py_raise(&err, NULL);
 }
 
+static bool is_empty(PyObject *array)
+{
+    PyObject *size = PyObject_GetAttrString(array, "size");
+    bool empty = size && PyLong_Check(size) && PyLong_AsLong(size) == 0;
+    Py_XDECREF(size);
+    PyErr_Clear();
+    return empty;
+}
+
+/* An array of strings that has none: its shape is all there is to it. */
+static PyObject *empty_strings(PyObject *array)
+{
+    int64_t dim[STK_MAX_RANK];
+    stk_tensor *t = NULL;
+    stk_error err;
+    PyObject *shape = PyObject_GetAttrString(array, "shape");
+    int rank = shape ? py_ints_from(shape, "shape", STK_MAX_RANK, dim) : -1;
+    Py_XDECREF(shape);
+    if (rank < 0) return NULL;
+    if (stk_tensor_new(STK_STRING, rank, dim, &t, &err) != STK_OK) return py_raise(&err, NULL);
+    return py_tensor_take(t);
+}
+
 /* What an array without a buffer that we know becomes: strings and objects, bfloat16, big-endian numbers. */
 static PyObject *from_odd_array(PyObject *array, int dtype, int preferred)
 {
@@ -442,7 +465,10 @@ static PyObject *from_odd_array(PyObject *array, int dtype, int preferred)
     PyObject *out = NULL, *changed = NULL;
     const char *letter = kind ? PyUnicode_AsUTF8(kind) : "",
                *text = name ? PyUnicode_AsUTF8(name) : "";
-    if (*letter == 'O' || *letter == 'S' || *letter == 'U') {
+    bool strings = dtype == STK_STRING || (dtype < 0 && (*letter == 'S' || *letter == 'U'));
+    if (strings && strchr("OSU", *letter) && *letter && is_empty(array)) {
+        out = empty_strings(array);
+    } else if (*letter == 'O' || *letter == 'S' || *letter == 'U') {
         changed = PyObject_CallMethod(array, "tolist", NULL);
         out = changed ? from_sequence(changed,
                                       dtype >= 0       ? dtype

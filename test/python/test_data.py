@@ -92,3 +92,23 @@ def test_walks_are_counted_by_the_shuffle():
     assert one != two  # another dataset of the same shuffle goes on with it
     again = D.range(100).shuffle(100, seed=5)
     assert [int(v) for v in again.take(5)] == one
+
+
+def test_sizes_that_depend_on_values():
+    ds = D.range(10).map(lambda x: tf.fill([tf.cast(x, tf.int32)], x))
+    assert ds.element_spec.shape.as_list() == [None]
+    assert [len(v) for v in values(ds)] == list(range(10))
+    padded = values(ds.padded_batch(5, padded_shapes=(None,)))
+    assert padded[0][4] == [4, 4, 4, 4] and padded[1][0] == [5] * 5 + [0] * 4
+
+
+def test_missing_files_are_told_of_when_they_are_read():
+    for ds in (tf.data.TextLineDataset("/nowhere"), tf.data.TFRecordDataset("/nowhere"),
+               tf.data.experimental.CsvDataset("/nowhere", [tf.int32])):
+        with pytest.raises(tf.errors.NotFoundError, match="/nowhere"):
+            list(ds)
+
+
+def test_empty_strings_keep_their_shape():
+    assert tf.zeros([0, 1], tf.string).shape.as_list() == [0, 1]
+    assert tf.concat([tf.zeros([0, 1], tf.string), [["a"]]], 0).numpy().tolist() == [[b"a"]]

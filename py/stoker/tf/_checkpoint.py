@@ -114,7 +114,8 @@ def _keras_parts(x):
     """(own variables, inner objects) of a layer, model, optimizer or metric."""
     if hasattr(x, "_layers"):
         own = list(getattr(x, "_trainable_variables", ())) + list(getattr(x, "_non_trainable_variables", ()))
-        inner = [(f"layer-{n}", layer) for n, layer in enumerate(x._layers)]
+        names = {id(v): k for k, v in vars(x).items() if not k.startswith("_")}
+        inner = [(names.get(id(layer), f"layer-{n}"), layer) for n, layer in enumerate(x._layers)]
         inner += [(f"seed-{n}", g.state) for n, g in enumerate(getattr(x, "_seed_generators", ()))]
         return own, inner
     return list(getattr(x, "variables", ())), []
@@ -137,29 +138,33 @@ def _is_worth(x):
             or hasattr(x, "_checkpoint_parts") or hasattr(x, "trainable_variables") or isinstance(x, Checkpoint))
 
 
-def _walk(root, visit, path="", seen=None):
-    """visit(key, leaf) for every variable and iterator; visit(path, object) is told of Keras objects, too."""
-    seen = {} if seen is None else seen
-    if id(root) in seen:
+def _walk(root, visit, path="", above=()):
+    """visit(key, leaf) for every variable and iterator, by every way that leads there; visit(path, object) is told of Keras
+    objects and inner checkpoints, too."""
+    if id(root) in above:
         return
     if _is_variable(root) or _is_iterator(root):
-        seen[id(root)] = root
         visit(path + "/.ATTRIBUTES/VARIABLE_VALUE" if _is_variable(root) else path + "/.ATTRIBUTES/ITERATOR_STATE", root)
         return
     if not _is_worth(root) and path:
         return
-    seen[id(root)] = root
+    above = (*above, id(root))
     join = path + "/" if path else ""
     if _is_keras(root) and not isinstance(root, (dict, list, tuple)):
         own, inner = _keras_parts(root)
         visit(path, root)
+        used = set()
         for n, v in enumerate(own):
-            _walk(v, visit, f"{join}{n}-{getattr(v, 'name', n)}", seen)
+            name = getattr(v, "name", n)
+            _walk(v, visit, join + (f"{name}-{n}" if name in used else str(name)), above)
+            used.add(name)
         for name, child in inner:
-            _walk(child, visit, join + name, seen)
+            _walk(child, visit, join + name, above)
         return
+    if isinstance(root, Checkpoint):
+        visit(path, root)
     for name, child in _children(root):
-        _walk(child, visit, join + name, seen)
+        _walk(child, visit, join + name, above)
 
 
 def _array(variable):
@@ -224,6 +229,22 @@ class Checkpoint:
         self._names = list(kwargs)
         self._save_counter = None
 
+    def __setattr__(self, name, value):
+        """An object that comes after a restore gets its values when it comes."""
+        object.__setattr__(self, name, value)
+        if self._pending is None or name.startswith("_"):
+            return
+        path, reader, used = self._pending
+
+        def visit(key, leaf):
+            if _is_variable(leaf) and reader.has_tensor(key):
+                _assign(leaf, reader.get_tensor(key), key)
+                used.add(key)
+
+        _walk(value, visit, f"{path}/{name}" if path else name)
+
+    _pending = None
+
     def _checkpoint_parts(self):
         parts = {k: v for k, v in vars(self).items() if not k.startswith("_")}
         if self._root is not None:
@@ -282,6 +303,8 @@ class Checkpoint:
                 if reader.has_tensor(key):
                     leaf._restore(reader.get_tensor(key))
                     used.add(key)
+            elif isinstance(leaf, Checkpoint):
+                object.__setattr__(leaf, "_pending", (key, reader, used))
             elif not getattr(leaf, "built", True):
                 waiting.append((key, leaf))
 

@@ -116,6 +116,8 @@ class MapFunction:
             self.fn.serial = bool(serial) if serial is not None else True
             _billed.append(self)
         self.out_fields, self.text = st.fields(self.spec), st.text(self.spec)
+        if self.why is not None:  # sizes that were seen are not promised to the pipeline
+            self.out_fields = [(d, None if s is None else [-1] * len(s), w) for d, s, w in self.out_fields]
 
     # Recording.
 
@@ -317,7 +319,8 @@ class MapFunction:
             except Exception as one:
                 failure = one
                 continue
-            learnt.append(self._spec_of_samples(values, result, asked))
+            sizes_depend = asked or isinstance(error, errors.OperatorNotAllowedInGraphError)
+            learnt.append(self._spec_of_samples(values, result, sizes_depend))
             if asked:  # Python code may count its calls
                 break
         if learnt:

@@ -274,7 +274,18 @@ _COMPRESSION = {None: 0, "": 1, "GZIP": 2, "ZLIB": 3}
 
 
 class _FileDataset(DatasetV2):
-    def __init__(self, pipe, name):
+    """Records of files. A file that is not there is told of when the records are wanted, as TensorFlow does."""
+
+    def __init__(self, make_pipe, *args):
+        try:
+            pipe = make_pipe(*args)
+        except errors.NotFoundError as missing:
+            message = str(missing)
+
+            def fail():
+                errors.raise_(5, message)
+
+            pipe = _stoker.data_generator(fail, [("string", [], False)], "0", -2)
         self._setup(pipe, TensorSpec((), "string"))
 
 
@@ -294,10 +305,10 @@ class TFRecordDatasetV2(_FileDataset):
             cycle = min(len(paths), 10) if cycle < 1 else cycle
             files = DatasetV2.from_tensor_slices(paths)
             made = files.interleave(lambda f: TFRecordDatasetV2(f, compression_type), cycle, num_parallel_calls=cycle)
-            super().__init__(made._pipe, name)
+            super().__init__(lambda: made._pipe)
             self._python = True
             return
-        super().__init__(_stoker.data_tfrecord(paths, kind), name)
+        super().__init__(_stoker.data_tfrecord, paths, kind)
         self._cardinality = -2
 
 
@@ -305,7 +316,7 @@ class TextLineDatasetV2(_FileDataset):
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
         if _compression(compression_type) > 1:
             raise NotImplementedError("TextLineDataset reads plain files only")
-        super().__init__(_stoker.data_text_lines(paths_of(filenames)), name)
+        super().__init__(_stoker.data_text_lines, paths_of(filenames))
         self._cardinality = -2
 
 
@@ -315,7 +326,7 @@ class FixedLengthRecordDatasetV2(_FileDataset):
         if _compression(compression_type) > 1:
             raise NotImplementedError("FixedLengthRecordDataset reads plain files only")
         sizes = [0 if v is None else integer(v, "bytes") for v in (record_bytes, header_bytes, footer_bytes)]
-        super().__init__(_stoker.data_fixed_records(paths_of(filenames), *sizes), name)
+        super().__init__(_stoker.data_fixed_records, paths_of(filenames), *sizes)
         self._cardinality = -2
 
 
