@@ -1,4 +1,4 @@
-"""data_referee.py under Stoker against what TensorFlow printed (data_referee.expected.txt)."""
+"""data_referee.py and io_referee.py under Stoker against what TensorFlow printed (*.expected.txt)."""
 import os
 import subprocess
 import sys
@@ -6,6 +6,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPTS = ("data_referee", "io_referee")
 DIFFERENT = {  # name: why
     "padded_batches": "an element larger than its padded shape is InvalidArgumentError here, DataLossError there",
 }
@@ -16,16 +17,22 @@ def _read(lines):
 
 
 def _expected():
-    with open(os.path.join(HERE, "data_referee.expected.txt")) as file:
-        return _read(file.read().splitlines())
+    found = {}
+    for name in SCRIPTS:
+        with open(os.path.join(HERE, name + ".expected.txt")) as file:
+            found |= _read(file.read().splitlines())
+    return found
 
 
 @pytest.fixture(scope="module")
 def printed():
-    done = subprocess.run([sys.executable, "-m", "stoker", os.path.join(HERE, "data_referee.py")], capture_output=True,
-                          text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return _read(done.stdout.splitlines())
+    found = {}
+    for name in SCRIPTS:
+        done = subprocess.run([sys.executable, "-m", "stoker", os.path.join(HERE, name + ".py")], capture_output=True, text=True,
+                              timeout=300)
+        assert done.returncode == 0, done.stderr[-2000:]
+        found |= _read(done.stdout.splitlines())
+    return found
 
 
 @pytest.mark.parametrize("name", sorted(_expected()))
