@@ -1,4 +1,4 @@
-/* Items in flight. A item is claimed by whoever gets to it first: a worker that found it in the queue, or the consumer
+/* Items in flight. An item is claimed by whoever gets to it first: a worker that found it in the queue, or the consumer
  * that needs it. Entries of claimed items stay in the queue and find nothing to do; they keep the ring alive. */
 #define _GNU_SOURCE
 #include "data/workers/ring.h"
@@ -160,7 +160,7 @@ static bool claim(stk_ring_item *item)
                                        __ATOMIC_RELAXED);
 }
 
-/* Time on a processor; a item that never slept counts as all of it, however crowded the machine is. */
+/* Time on a processor; an item that never slept counts as all of it, however crowded the machine is. */
 static int64_t cpu_ns(int64_t *sleeps)
 {
     struct rusage u;

@@ -1,6 +1,6 @@
 /* ring.h - items in flight, in order: what a stage has given to the workers and not yet handed on.
  *
- * One thread (the stage's consumer) begins, starts and takes items; workers run them. A item that nobody has started when
+ * One thread (the stage's consumer) begins, starts and takes items; workers run them. An item that nobody has started when
  * it is wanted is run by the consumer itself, so stages inside stages cannot wait for each other for ever, and without
  * workers everything still works, on one thread. */
 #ifndef STK_DATA_RING_H
@@ -22,7 +22,7 @@ typedef struct stk_ring_item {
     _Alignas(16) char data[]; /* of the owner, zeroed once */
 } stk_ring_item;
 
-/* work: runs a item on any thread. clean: releases what a item's data holds; called for items that are not taken, and
+/* work: runs an item on any thread. clean: releases what an item's data holds; called for items that are not taken, and
  * at the end for each item that was ever begun. */
 stk_status stk_ring_new(stk_stage *stage, void *context, size_t data_size,
                         void (*work)(void *context, stk_ring_item *item),
@@ -36,12 +36,12 @@ stk_status stk_bell_new(stk_bell **out, stk_error *err);
 void stk_bell_release(stk_bell *bell);               /* NULL is fine */
 void stk_ring_share(stk_ring *ring, stk_bell *bell); /* before its first item */
 bool stk_ring_is_done(const stk_ring *ring);         /* its oldest item is */
-/* Until the oldest item of one of these rings is done; all share a bell, and one or more have a item. */
+/* Until the oldest item of one of these rings is done; all share a bell, and one or more have an item. */
 stk_status stk_rings_wait(int64_t n, stk_ring *const *rings, stk_error *err);
 
 /* Items so short that the consumer had better do them itself; then one in flight is enough. */
 bool stk_ring_is_cheap(const stk_ring *ring);
-bool stk_ring_on_worker(void); /* is the caller a item on a worker's thread? */
+bool stk_ring_on_worker(void); /* is the caller an item on a worker's thread? */
 void *stk_ring_context(const stk_ring *ring);
 /* Numbers go on from here; only while the ring is empty. */
 void stk_ring_set_number(stk_ring *ring, int64_t number);

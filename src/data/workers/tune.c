@@ -1,4 +1,4 @@
-/* The tuner. Its model: a item that is on a processor for a share s of its time leaves room for 1/s others, so `cpus` are
+/* The tuner. Its model: an item that is on a processor for a share s of its time leaves room for 1/s others, so `cpus` are
  * kept busy by cpus / s workers, and some more since waits do not come evenly. s is measured on every 8th item of each stage; items that never slept count as s = 1, so a
  * crowded machine does not look like waiting. More workers come only when the consumer waits; they at most double
  * at a time and never exceed what the RAM budget holds. The choice is kept in the user's cache, by plan.
