@@ -227,7 +227,7 @@ class Outputs(Command):
                 self.assertTrue(os.path.islink(self.path(link)), name)
                 self.assertGreater(len(self.read(target)), 10, name)
 
-    @unittest.skipUnless(ROOT, "only root may make a device")
+    @unittest.skipUnless(ROOT, "only root may make a device: run it with sudo")
     def test_devices_are_written_through(self):
         for name, words in self.commands():
             device = self.path("null-" + name)
