@@ -5,6 +5,7 @@ operations of the C extension (`C`), or from other rooms. `name=other` gives a n
 """
 import difflib
 import importlib
+import importlib.machinery
 import sys
 import types
 
@@ -87,6 +88,7 @@ def module(room):
     parent, _, last = room.rpartition(".")
     made = types.ModuleType(full)
     made.__path__, made.__package__ = [], full
+    made.__spec__ = importlib.machinery.ModuleSpec(full, None, origin="stoker", is_package=True)
     made.__getattr__, made.__dir__ = lazy(room, made.__dict__)
     sys.modules[full] = made
     if parent:
