@@ -66,7 +66,7 @@ demo: configure # needs one program, not the tests
 
 # The Python package is tested, too, but not under sanitizers (PYTHON_SAN=1 tools/python) nor where it cannot be had.
 test: setup-test build
-	@$(if $(filter 1,$(PYTHON_TESTS)),tools/python $(BUILD) >/dev/null || echo 'make test: no Python package here, its tests are skipped')
+	@[ '$(PYTHON_TESTS)' != 1 ] || tools/python $(BUILD) >/dev/null || echo 'make test: no Python package here; its tests are skipped'
 	@$(RUN) ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) $(CTEST_FLAGS)
 
 # Which Python: PYTHON=python3.12 make python. After an edit of a C file the same command takes seconds.
