@@ -228,3 +228,21 @@ def test_pickle_of_specs():
 
     spec = (tf.TensorSpec((None, 2), tf.float32), {"a": tf.TensorSpec((), tf.string)})
     assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_functions_under_the_lock_are_released():
+    import gc
+    import weakref
+
+    class Held:
+        pass
+
+    def make():
+        held = Held()
+        ds = D.range(3).map(lambda x: tf.numpy_function(lambda v, h=held: v, [x], tf.int64))
+        list(ds)
+        return weakref.ref(held)
+
+    gone = [make() for _ in range(3)]
+    gc.collect()
+    assert [g() for g in gone] == [None] * 3

@@ -4,10 +4,12 @@ A function is recorded for concrete shapes. Where a specification leaves a size 
 learn which sizes of its results are open too; elements with new shapes cause further recordings. What cannot be
 recorded (strings, Python code that wants values) is called for each element under the lock; `bill()` tells which.
 """
+import collections
 import contextlib
 import functools
 import io
 import threading
+import weakref
 
 import numpy as np
 
@@ -21,13 +23,27 @@ _current = threading.local()
 _PROBES = ((37, 41, 43, 47, 53, 59, 61, 67), (71, 73, 79, 83, 89, 97, 101, 103))
 _LARGE = ((331, 347, 3), (409, 421, 3))
 _MOST_RECORDINGS = 48
-_billed = []
+_billed = collections.OrderedDict()  # (function, reason) -> calls of functions that are gone
+_alive = weakref.WeakSet()
 debug = False  # tf.data.experimental.enable_debug_mode
 
 
 def bill():
     """[(function, reason, calls)] of all functions that run under the interpreter lock."""
-    return [(f.title, f.why, f.fn.eager_calls) for f in _billed]
+    calls = dict(_billed)
+    for f in list(_alive):
+        calls[f.title, f.why] = calls.get((f.title, f.why), 0) + f.fn.eager_calls
+    return [(title, why, count) for (title, why), count in calls.items()]
+
+
+def _put_on_bill(function):
+    """A function keeps its place on the bill when it is gone; what it held goes with it."""
+    key = function.title, function.why
+    _billed.setdefault(key, 0)
+    _billed.move_to_end(key)
+    while len(_billed) > 256:
+        _billed.popitem(last=False)
+    _alive.add(function)
 
 
 def recorder():
@@ -114,10 +130,15 @@ class MapFunction:
         if self.why is not None:
             self.fn.eager = self._run_eagerly
             self.fn.serial = bool(serial) if serial is not None else True
-            _billed.append(self)
+            _put_on_bill(self)
         self.out_fields, self.text = st.fields(self.spec), st.text(self.spec)
         if self.why is not None:  # sizes that were seen are not promised to the pipeline
             self.out_fields = [(d, None if s is None else [-1] * len(s), w) for d, s, w in self.out_fields]
+
+    def __del__(self):
+        key = self.title, getattr(self, "why", None)
+        if _billed is not None and key in _billed:
+            _billed[key] += self.fn.eager_calls
 
     # Recording.
 
@@ -188,7 +209,7 @@ class MapFunction:
     def _give_up(self, why):
         self.why = why
         self.fn.eager = self._run_eagerly
-        _billed.append(self)
+        _put_on_bill(self)
 
     # What comes out.
 
