@@ -163,26 +163,28 @@ static stk_status queue_wait(stk_device *device, stk_error *err)
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
 
-struct stk_event {
+/* What an stk_event is here. */
+typedef struct moment {
     cl_event event; /* the last time it was recorded; NULL: never */
-};
+} moment;
+static moment *moment_of(stk_event *e) { return (moment *)(void *)e; }
 
 static stk_event *event_new(stk_device *device)
 {
     (void)device;
-    return stk_calloc(1, sizeof(stk_event));
+    return (stk_event *)stk_calloc(1, sizeof(moment));
 }
 
 static void event_free(stk_device *device, stk_event *e)
 {
-    if (e && e->event) (void)stk_cl_of(device)->cl->ReleaseEvent(e->event);
+    if (e && moment_of(e)->event) (void)stk_cl_of(device)->cl->ReleaseEvent(moment_of(e)->event);
     stk_free(e);
 }
 
 static void renew(stk_cl_device *d, stk_event *e, cl_event now)
 {
-    if (e->event) (void)d->cl->ReleaseEvent(e->event);
-    e->event = now;
+    if (moment_of(e)->event) (void)d->cl->ReleaseEvent(moment_of(e)->event);
+    moment_of(e)->event = now;
 }
 
 static stk_status queue_record(stk_device *device, stk_event *e, stk_error *err)
@@ -205,16 +207,16 @@ static bool is_over(stk_cl_device *d, cl_event e)
 static stk_status queue_await(stk_device *device, stk_event *e, stk_error *err)
 {
     stk_cl_device *d = stk_cl_of(device);
-    if (!e->event || is_over(d, e->event)) return STK_OK;
-    return done(d, "a barrier", d->cl->EnqueueBarrierWithWaitList(d->queue, 1, &e->event, NULL),
-                err);
+    if (!moment_of(e)->event || is_over(d, moment_of(e)->event)) return STK_OK;
+    return done(d, "a barrier",
+                d->cl->EnqueueBarrierWithWaitList(d->queue, 1, &moment_of(e)->event, NULL), err);
 }
 
 static stk_status queue_join(stk_device *device, stk_event *e, stk_error *err)
 {
     stk_cl_device *d = stk_cl_of(device);
-    if (!e->event) return STK_OK;
-    return done(d, "waiting for a transfer", d->cl->WaitForEvents(1, &e->event), err);
+    if (!moment_of(e)->event) return STK_OK;
+    return done(d, "waiting for a transfer", d->cl->WaitForEvents(1, &moment_of(e)->event), err);
 }
 
 static stk_status queue_send(stk_device *device, stk_address to, const void *from, size_t bytes,
@@ -222,8 +224,8 @@ static stk_status queue_send(stk_device *device, stk_address to, const void *fro
 {
     stk_cl_device *d = stk_cl_of(device);
     cl_event now = NULL;
-    cl_uint waits = after && after->event ? 1 : 0;
-    const cl_event *list = waits ? &after->event : NULL;
+    cl_uint waits = after && moment_of(after)->event ? 1 : 0;
+    const cl_event *list = waits ? &moment_of(after)->event : NULL;
     cl_int code = bytes
                       ? d->cl->EnqueueWriteBuffer(d->transfers, stk_cl_mem_of(to.block), 0,
                                                   (size_t)to.offset, bytes, from, waits, list, &now)

@@ -39,6 +39,13 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
     stk_kernel kernel = (stk_kernel)t->kernel;
     const char *wish = wish_for(wishes, kernel, name, sizeof name);
     c->recipe = stk_cl_recipe_of(d, kernel, t->params, wish, why, sizeof why);
+    if (!c->recipe && wish)
+        return stk_fail(
+            err, STK_ERR_UNSUPPORTED,
+            "STOKER_KERNEL asks for %s:%s, which %s does not take: %s; without it, %s is "
+            "taken",
+            stk_kernel_name(kernel), wish, d->device.name, why,
+            stk_cl_impl_name(&d->device, kernel, 0));
     if (!c->recipe)
         return stk_fail(err, STK_ERR_UNSUPPORTED, "%s: no '%s' on %s: %s", t->label,
                         stk_kernel_name(kernel), d->device.name, why);
