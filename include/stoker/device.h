@@ -50,6 +50,14 @@ STK_API void stk_device_release(stk_device *device);
 STK_API void stk_device_describe(stk_device *device, stk_device_report *out);
 STK_API const char *stk_device_name(const stk_device *device); /* "cpu:0"; "" for NULL */
 
+/* Where the elements of a tensor are: NULL is the host's memory. */
+STK_API stk_device *stk_tensor_device(const stk_tensor *t);
+/* The same numbers there (NULL: on the host); the same tensor when it is there already, or when the device works on the host's
+ * memory. The host cannot touch what is on a device: functions that would say so. Eager calls on a context of that device
+ * take such tensors as they are, and what is computed from one stays there. */
+STK_API STK_MUST_USE stk_status stk_tensor_to(stk_tensor *t, stk_device *device, stk_tensor **out,
+                                              stk_error *err);
+
 /* Host memory that goes up to this device fastest, for the batches of a stream (stk_stream_options.memory): what is fed from
  * there is not copied on the way. All NULL for devices that share the host's memory. */
 STK_API stk_memory_source stk_device_host_memory(stk_device *device);

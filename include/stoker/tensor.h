@@ -121,7 +121,7 @@ STK_API STK_MUST_USE stk_status stk_tensor_cast(const stk_tensor *t, stk_dtype d
 STK_API int64_t stk_tensor_count(const stk_tensor *t); /* elements */
 STK_API int64_t stk_tensor_bytes(const stk_tensor *t); /* elements x element size */
 STK_API bool stk_tensor_is_dense(const stk_tensor *t);
-/* Element by flat row-major index as a double; 0 when out of range or a string. */
+/* Element by flat row-major index as a double; 0 when out of range or a string, NaN of a tensor that is on a device. */
 STK_API double stk_tensor_at(const stk_tensor *t, int64_t index);
 STK_API STK_MUST_USE stk_status stk_tensor_set(stk_tensor *t, int64_t index, double value,
                                                stk_error *err);

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -314,6 +315,11 @@ stk_status stk_tensor_check(const char *who, const stk_tensor *t, stk_error *err
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "%s: not a tensor (dtype %d, rank %d): was it released already?", who,
                         (int)t->dtype, (int)t->rank);
+    if (t->buffer && t->buffer->block)
+        return stk_fail(err, STK_ERR_DEVICE,
+                        "%s: the tensor is in memory of a device that the host does not see; bring "
+                        "it back with stk_tensor_to(t, NULL, ...)",
+                        who);
     return STK_OK;
 }
 
@@ -528,6 +534,7 @@ void *stk_tensor_address(const stk_tensor *t, int64_t index)
 double stk_tensor_at(const stk_tensor *t, int64_t index)
 {
     if (!t || t->dtype == STK_STRING || index < 0 || index >= stk_tensor_count(t)) return 0;
+    if (t->buffer && t->buffer->block) return NAN; /* on a device: stk_tensor_to */
     return stk_load_f64(t->dtype, stk_tensor_address(t, index));
 }
 

@@ -211,4 +211,47 @@ TEST(random_numbers_do_not_repeat)
     stk_eager_release(e);
 }
 
+/* Tensors that live on a device: computed with where they are, bits of the CPU, and not for the host's hands. */
+TEST(tensors_on_a_device)
+{
+    stk_error err;
+    stk_device *d = NULL;
+    stk_eager *e = NULL, *home = NULL;
+    setenv("STOKER_APART", "1", 1);
+    REQUIRE(CHECK_OK(stk_device_open("apart:0", 0, &d, &err)));
+    CHECK_OK(stk_eager_new(d, &e, &err));
+    CHECK_OK(stk_eager_new(NULL, &home, &err));
+    stk_tensor *a = NULL, *up = NULL, *same = NULL, *s = NULL, *y = NULL, *z = NULL, *down = NULL;
+    stk_tensor *want = NULL, *cast = NULL, *row = NULL;
+    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){5, 7}, &a, &err));
+    for (int i = 0; i < 35; i++) ((float *)a->data)[i] = (float)i / 8 - 2;
+    CHECK(stk_tensor_device(a) == NULL);
+    CHECK_OK(stk_tensor_to(a, d, &up, &err));
+    CHECK(stk_tensor_device(up) == d);
+    CHECK_OK(stk_tensor_to(up, d, &same, &err));
+    CHECK(same == up);
+    CHECK_OK(stk_tanh(e, up, &s)); /* stays there */
+    CHECK(stk_tensor_device(s) == d);
+    CHECK_OK(stk_mul(e, s, a, &y)); /* one of each */
+    CHECK(stk_tensor_device(y) == d);
+    CHECK_OK(stk_erf(e, y, &z)); /* an island: still there afterwards */
+    CHECK(stk_tensor_device(z) == d);
+    CHECK_FAILS(stk_tensor_cast(z, STK_F64, &cast, &err), STK_ERR_DEVICE, "stk_tensor_to");
+    CHECK_OK(stk_tensor_to(z, NULL, &down, &err));
+    stk_tensor *t = NULL, *m = NULL;
+    CHECK_OK(stk_tanh(home, a, &t));
+    CHECK_OK(stk_mul(home, t, a, &m));
+    CHECK_OK(stk_erf(home, m, &want));
+    stk_tensor *want_here = NULL;
+    CHECK_OK(stk_tensor_to(want, NULL, &want_here, &err));
+    if (CHECK(down && want_here)) CHECK(!memcmp(down->data, want_here->data, 35 * sizeof(float)));
+    CHECK_OK(stk_reshape(e, z, 1, (int64_t[]){35}, &row)); /* a view of it */
+    CHECK(stk_tensor_device(row) == d);
+    stk_tensor *all[] = {a, up, same, s, y, z, down, want, want_here, row, t, m};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) stk_tensor_release(all[i]);
+    stk_eager_release(e);
+    stk_eager_release(home);
+    stk_device_release(d);
+}
+
 TEST_MAIN()

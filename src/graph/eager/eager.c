@@ -2,6 +2,7 @@
 #include "graph/eager/eager.h"
 
 #include "base/tensor.h"
+#include "device/tensor_device.h"
 #include "stoker/tracing.h"
 
 #include <pthread.h>
@@ -336,11 +337,43 @@ static stk_status make_result(stk_eager *e, stk_prepared *p, int32_t o, stk_tens
     return *out ? STK_OK : stk_fail_memory(&e->error, "eager", 0);
 }
 
-/* Where the tensors are sent to, as any feed. */
-static stk_status feed_all(stk_program *prog, int32_t nin, stk_tensor *const *in, stk_error *err)
+/* Tensors that are on the device are taken as they are; others are sent up, as any feed. *stays: there was one of the first
+ * kind, so the results stay there too. */
+static stk_status feed_all(stk_program *prog, int32_t nin, stk_tensor *const *in, bool *stays,
+                           stk_error *err)
 {
-    for (int32_t i = 0; i < nin; i++) STK_TRY(stk_feed_slot(prog, i, in[i], err));
+    for (int32_t i = 0; i < nin; i++) {
+        stk_feed *f = &prog->feeds[i];
+        if (stk_tensor_device(in[i]) != prog->device) {
+            stk_tensor *here = NULL;
+            STK_TRY(stk_tensor_to(in[i], NULL, &here, err)); /* from another device */
+            stk_status status = stk_feed_slot(prog, i, here, err);
+            stk_tensor_release(here);
+            STK_TRY(status);
+            continue;
+        }
+        *stays = true;
+        f->fed = true;
+        if (f->uniform_at < 0)
+            prog->slots[i] = stk_tensor_place(in[i]);
+        else /* goes along with the run's numbers, which come from the host */
+            STK_TRY(prog->device->vt->queue.get(prog->device, prog->uniforms + f->uniform_at,
+                                                stk_tensor_place(in[i]),
+                                                (size_t)stk_type_bytes(&f->type), err));
+    }
     return STK_OK;
+}
+
+/* A result in memory of its own on the device; nobody waits. */
+static stk_status keep_there(stk_program *prog, int32_t o, stk_tensor **out, stk_error *err)
+{
+    const stk_fetch *f = &prog->fetches[o];
+    stk_device *d = prog->device;
+    STK_TRY(stk_tensor_on(d, f->type.dtype, &f->type.shape, out, err));
+    size_t bytes = (size_t)stk_type_bytes(&f->type);
+    if (!bytes) return STK_OK;
+    return d->vt->queue.copy(d, stk_tensor_place(*out), stk_program_address(prog, &f->link), bytes,
+                             err);
 }
 
 /* One run, without asking again what was asked when it was prepared. */
@@ -364,16 +397,19 @@ static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const 
     stk_program *prog = p->program;
     stk_status status = STK_OK;
     int32_t made = 0;
+    bool stays = false;
     if (stk_device_shares(e->device))
         for (int32_t i = 0; i < p->nin; i++) prog->slots[i] = stk_address_host(in[i]->data);
     else
-        status = feed_all(prog, p->nin, in, &e->error);
+        status = feed_all(prog, p->nin, in, &stays, &e->error);
     for (; made < p->nout && status == STK_OK; made++)
         status = make_result(e, p, made, in, &out[made]);
     if (status == STK_OK) status = run_now(e, p);
     if (p->counts) e->step++;
     for (int32_t o = 0; o < p->nout && status == STK_OK; o++)
-        if (!out[o]) status = stk_program_fetch(prog, o, &out[o], &e->error);
+        if (!out[o])
+            status = stays ? keep_there(prog, o, &out[o], &e->error)
+                           : stk_program_fetch(prog, o, &out[o], &e->error);
     for (int32_t o = 0; o < made && status != STK_OK; o++) stk_tensor_release(out[o]);
     return status;
 }
