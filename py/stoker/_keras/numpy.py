@@ -302,8 +302,12 @@ def _extreme(name, op, boolean, combine):
         if _is_composite(x):
             return _keras(name)(x, axis, keepdims, initial)
         x = convert_to_tensor(x)
-        if initial is None and 0 in x.shape.as_list():
-            raise ValueError(f"Cannot compute the {name} of an empty tensor.")
+        if 0 in x.shape.as_list():
+            if initial is None:
+                raise ValueError(f"Cannot compute the {name} of an empty tensor.")
+            axes = None if axis is None else tuple(to_tuple_or_list(axis))
+            sizes = np.empty(x.shape.as_list(), bool).any(axis=axes, keepdims=keepdims).shape
+            return _o.broadcast_to(convert_to_tensor(initial, x.dtype), list(sizes))
         is_bool = x.dtype.name == "bool"
         made = (of_bools if is_bool else call)(x, axis=_axes(axis), keepdims=keepdims)
         if initial is None:
@@ -612,3 +616,14 @@ def _product(x1, x2):
     if r2 == 1:
         made = _o.squeeze(made, axis=[-1])
     return _o.squeeze(made, axis=[-1 if r2 == 1 else -2]) if r1 == 1 else made
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+    if num < 0:
+        raise ValueError(f"`num` must be a non-negative integer. Received: num={num}")
+    if num:
+        return _keras("linspace")(start, stop, num, endpoint, retstep, dtype, axis)
+    start, stop = _pair(start, stop, float)
+    made = _o.expand_dims(start + stop, axis)
+    made = convert_to_tensor(_o.gather(made, convert_to_tensor(np.zeros(0, np.int64)), axis=axis), dtype or start.dtype)
+    return (made, None) if retstep else made
