@@ -66,9 +66,8 @@ struct stk_model {
     int64_t ninputs, cap_inputs, noutputs, cap_outputs;
     stk_mweight *weights;
     int64_t nweights, cap_weights;
-    stk_name_index weight_names; /* (layer, name) -> index */
-    stk_name_index
-        layer_names; /* (0, name) -> number; (1, class) -> last number in an automatic name */
+    /* (layer, name) -> index of a weight; (0, name) -> number of a layer, (1, class) -> last number in an automatic name */
+    stk_name_index weight_names, layer_names;
     /* Since built: layers in Keras' order (numbers), weights in the order of the layers (indices). */
     int32_t *order, *weight_order;
     int64_t norder, nweight_order;
