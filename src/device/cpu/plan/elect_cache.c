@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "device/cpu/plan/elect_cache.h"
 
+#include "base/cache_path.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
@@ -43,31 +44,6 @@ uint64_t stk_elect_key(int32_t kernel, const void *params, int64_t size, int32_t
     return fnv(params, (size_t)size, h);
 }
 
-/* $STOKER_CACHE, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker. Empty STOKER_CACHE: no cache. */
-static bool find_path(char *path, size_t size)
-{
-    const char *own = getenv("STOKER_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-               *home = getenv("HOME");
-    char folder[900];
-    if (own) {
-        if (!*own) return false;
-        snprintf(folder, sizeof folder, "%s", own);
-    } else if (xdg && *xdg) {
-        snprintf(folder, sizeof folder, "%s/stoker", xdg);
-    } else if (home && *home) {
-        snprintf(folder, sizeof folder, "%s/.cache/stoker", home);
-    } else {
-        return false;
-    }
-    for (char *slash = folder + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = 0;
-        (void)mkdir(folder, 0755);
-        *slash = '/';
-    }
-    if (mkdir(folder, 0755) != 0 && errno != EEXIST) return false;
-    return (size_t)snprintf(path, size, "%s/kernels.txt", folder) < size;
-}
-
 static uint32_t check_of(const entry *e)
 {
     uint64_t h = fnv(&e->key, sizeof e->key, 0x5bd1e995u);
@@ -104,7 +80,7 @@ stk_elect_cache *stk_elect_cache_open(const char *machine)
     snprintf(c->machine, sizeof c->machine, "%s %d %s", STK_VERSION, STK_CPU_IMPLS, machine);
     for (char *p = c->machine; *p; p++)
         if (*p == '\n') *p = ' ';
-    if (!find_path(c->path, sizeof c->path)) {
+    if (!stk_cache_path("kernels.txt", c->path, sizeof c->path)) {
         stk_free(c);
         return NULL;
     }
