@@ -4,12 +4,24 @@
  *     stk_placement p;
  *     char line[256];
  *     stk_error err;
- *     stk_model *model = NULL;                             // as layers.h makes one
+ *     stk_model *model = NULL;
+ *     stk_tensor *x = NULL, *y = NULL;
+ *     if (stk_model_new("small", &model, &err)) return puts(err.message);
+ *     stk_model_add(model, "Input(shape=(8,))");
+ *     stk_model_add(model, "Dense(1)");
+ *     if (stk_model_build(model, 0, NULL, &err) ||
+ *         stk_tensor_new(STK_F32, 2, (int64_t[]){64, 8}, &x, &err) ||
+ *         stk_tensor_new(STK_F32, 2, (int64_t[]){64, 1}, &y, &err)) return puts(err.message);
  *     stk_trainer_options how = stk_trainer_defaults();
- *     stk_train_data data = {0};
+ *     how.loss = "mse";
+ *     stk_train_data data = {.nx = 1, .x = &x, .ny = 1, .y = &y};
  *     if (stk_place_training(model, &how, &data, 32, &p, &err)) return puts(err.message);
  *     puts(stk_placement_line(&p, line, sizeof line));
- *     if (stk_device_open(p.row[p.chosen].device, 0, &how.device, &err)) return puts(err.message); */
+ *     if (stk_device_open(p.row[p.chosen].device, 0, &how.device, &err)) return puts(err.message);
+ *     stk_device_release(how.device);
+ *     stk_tensor_release(x);
+ *     stk_tensor_release(y);
+ *     stk_model_release(model); */
 #ifndef STOKER_PLACEMENT_H
 #define STOKER_PLACEMENT_H
 

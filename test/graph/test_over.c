@@ -13,7 +13,8 @@ static stk_program *adder(int64_t rows, stk_tensor *sum)
     stk_error err;
     stk_program_options options = stk_program_options_defaults();
     CHECK_OK(stk_graph_new(&g, &err));
-    CHECK_OK(stk_store_new(NULL, &options.store, &err));
+    CHECK_OK(stk_device_open("cpu:0", 0, &options.device, &err)); /* adopted memory is memory of the host */
+    CHECK_OK(stk_store_new(options.device, &options.store, &err));
     CHECK_OK(stk_store_adopt(options.store, "sum", sum, &err));
     stk_val k = stk_g_input(g, "k", STK_I64, 0, NULL);
     stk_val x = stk_g_input(g, "x", STK_I64, 1, &rows);
@@ -23,6 +24,7 @@ static stk_program *adder(int64_t rows, stk_tensor *sum)
     stk_g_output(g, "x again", x);
     CHECK_OK(stk_program_new_caller(g, &options, &p, &err));
     stk_store_release(options.store);
+    stk_device_release(options.device);
     stk_graph_release(g);
     return p;
 }

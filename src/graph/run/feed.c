@@ -51,7 +51,8 @@ static const void *stage(stk_device *d, stk_upload *u, stk_tensor *dense, size_t
         u->held[u->turn] = stk_tensor_retain(dense);
         return dense->data;
     }
-    if (!u->staging[u->turn]) u->staging[u->turn] = d->vt->memory.host_alloc(d, u->bytes);
+    for (int i = 0; i < 2; i++) /* both at once: later steps allocate nothing */
+        if (!u->staging[i]) u->staging[i] = d->vt->memory.host_alloc(d, u->bytes);
     if (u->staging[u->turn] && bytes) memcpy(u->staging[u->turn], dense->data, bytes);
     return u->staging[u->turn];
 }
