@@ -13,7 +13,8 @@ static stk_program *adder(int64_t rows, stk_tensor *sum)
     stk_error err;
     stk_program_options options = stk_program_options_defaults();
     CHECK_OK(stk_graph_new(&g, &err));
-    CHECK_OK(stk_device_open("cpu:0", 0, &options.device, &err)); /* adopted memory is memory of the host */
+    CHECK_OK(stk_device_open("cpu:0", 0, &options.device,
+                             &err)); /* adopted memory is memory of the host */
     CHECK_OK(stk_store_new(options.device, &options.store, &err));
     CHECK_OK(stk_store_adopt(options.store, "sum", sum, &err));
     stk_val k = stk_g_input(g, "k", STK_I64, 0, NULL);
