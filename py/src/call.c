@@ -266,10 +266,6 @@ static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, con
         py_tensor *o = (py_tensor *)in[i];
         symbolic = !o->t || (trace && py_trace_forces(trace, o));
     }
-    if (py_has_strings(nin, in)) {
-        PyObject *made = py_run_on_strings(row, nin, in, attrs);
-        if (made || PyErr_Occurred()) return made;
-    }
     if (!symbolic) return check_values(row, in, attrs) ? NULL : run_eager(row, nin, in, attrs);
     if (!trace) {
         PyErr_Format(PyExc_TypeError,
@@ -279,7 +275,7 @@ static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, con
                      row->tf);
         return NULL;
     }
-    return record(trace, row, nin, in, attrs);
+    return py_has_strings(nin, in) ? py_refuse_strings() : record(trace, row, nin, in, attrs);
 }
 
 static int check_kinds(const py_row *row, Py_ssize_t nin, PyObject *const *in)

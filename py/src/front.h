@@ -179,6 +179,9 @@ int py_init_call(PyObject *module);
 PyObject *py_einsum(PyObject *module, PyObject *args); /* (equation, tensors) */
 
 /* ---- strings.c: operations that move or compare strings ------------------------------------------------------------ */
+bool py_has_strings(Py_ssize_t nin, PyObject *const *in);
+PyObject *py_refuse_strings(
+    void); /* in a recording: NULL, with the exception that lets the function run eagerly */
 bool py_takes_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in);
 PyObject *py_run_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in,
                          const stk_attrs *attrs);
@@ -195,12 +198,6 @@ static inline const int64_t *py_list(py_build *b, int64_t *n)
 }
 /* An optional tensor: its value or 0. */
 static inline stk_val py_maybe(py_build *b) { return *b->ints++ ? *b->x++ : 0; }
-
-/* ---- string_rows.c ------------------------------------------------------------------------------------------------ */
-bool py_has_strings(Py_ssize_t nin, PyObject *const *in);
-/* NULL without exception: there is nothing for strings in this row. */
-PyObject *py_run_on_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in,
-                            const stk_attrs *attrs);
 
 /* ---- operators.c, index.c ------------------------------------------------------------------------------------------- */
 extern PyType_Slot py_operator_slots[];

@@ -9,14 +9,40 @@
 static const struct {
     const char *name;
     char kind;
-} rows[] = {{"gather", 'm'}, {"gather_nd", 'm'}, {"select", 'm'},    {"where", 'm'},
-            {"sort", 'm'},   {"argsort", 'c'},   {"not_equal", 'c'}, {"equal", 'c'}};
+} rows[] = {{"gather", 'm'},
+            {"gather_nd", 'm'},
+            {"select", 'm'},
+            {"where", 'm'},
+            {"tensor_scatter_nd_update", 'm'},
+            {"not_equal", 'c'},
+            {"equal", 'c'}};
 
 static char kind_of(const py_row *row)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, row->name)) return rows[i].kind;
     return 0;
+}
+
+bool py_has_strings(Py_ssize_t nin, PyObject *const *in)
+{
+    for (Py_ssize_t i = 0; i < nin; i++) {
+        const py_tensor *o = (py_tensor *)in[i];
+        if (o->t && o->t->dtype == STK_STRING) return true;
+    }
+    return false;
+}
+
+PyObject *py_refuse_strings(void)
+{
+    PyObject *base = PyImport_ImportModule("stoker.tf._base"), *result = NULL;
+    if (base)
+        result = PyObject_CallMethod(
+            base, "not_traceable", "s",
+            "strings are chosen by values that are only known when the program runs");
+    Py_XDECREF(base);
+    Py_XDECREF(result); /* it raises */
+    return NULL;
 }
 
 bool py_takes_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in)
