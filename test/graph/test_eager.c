@@ -215,12 +215,13 @@ TEST(random_numbers_do_not_repeat)
 TEST(tensors_on_a_device)
 {
     stk_error err;
-    stk_device *d = NULL;
+    stk_device *d = NULL, *cpu = NULL;
     stk_eager *e = NULL, *home = NULL;
     setenv("STOKER_APART", "1", 1);
+    REQUIRE(CHECK_OK(stk_device_open("cpu:0", 0, &cpu, &err))); /* whatever the default device is */
     REQUIRE(CHECK_OK(stk_device_open("apart:0", 0, &d, &err)));
     CHECK_OK(stk_eager_new(d, &e, &err));
-    CHECK_OK(stk_eager_new(NULL, &home, &err));
+    CHECK_OK(stk_eager_new(cpu, &home, &err));
     stk_tensor *a = NULL, *up = NULL, *same = NULL, *s = NULL, *y = NULL, *z = NULL, *down = NULL;
     stk_tensor *want = NULL, *cast = NULL, *row = NULL;
     CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){5, 7}, &a, &err));
@@ -252,6 +253,7 @@ TEST(tensors_on_a_device)
     stk_eager_release(e);
     stk_eager_release(home);
     stk_device_release(d);
+    stk_device_release(cpu);
 }
 
 TEST_MAIN()
