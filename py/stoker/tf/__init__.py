@@ -28,13 +28,25 @@ def __getattr__(name):
             if error.name != "stoker.tf." + name:
                 raise
     if name == "keras":
-        value = importlib.import_module("keras._tf_keras.keras")
+        value = _keras()
     elif name in _KERAS:
         value = importlib.import_module("keras._tf_keras.keras." + _KERAS[name])
     else:
         return _lazy_getattr(name)
     globals()[name] = value
     return value
+
+
+def _keras():
+    import importlib
+
+    try:
+        return importlib.import_module("keras._tf_keras.keras")
+    except ModuleNotFoundError as error:
+        if error.name != "keras":
+            raise
+        raise ModuleNotFoundError("No module named 'keras': tf.keras is the Keras package running on Stoker. pip install keras",
+                                  name="keras") from None
 
 
 def __dir__():
