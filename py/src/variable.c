@@ -407,8 +407,9 @@ static PyObject *in_python(PyObject *self, const char *name, PyObject *args, PyO
     X(scatter_mul)                                                                                 \
     X(scatter_div)                                                                                 \
     X(scatter_max)                                                                                 \
-    X(scatter_min) X(scatter_nd_update) X(scatter_nd_add) X(scatter_nd_sub)                        \
-        X(batch_scatter_update) X(sparse_read) X(gather_nd)
+    X(scatter_min)                                                                                 \
+    X(scatter_nd_update)                                                                           \
+    X(scatter_nd_add) X(scatter_nd_sub) X(batch_scatter_update) X(sparse_read) X(gather_nd)
 #define ROWS_METHOD(name)                                                                          \
     static PyObject *name##_rows(PyObject *self, PyObject *args, PyObject *kwargs)                 \
     {                                                                                              \
