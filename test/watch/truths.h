@@ -71,7 +71,7 @@ static const truth truths[] = {
      .first = STK_KNOB_FREE_HOST},
     {.plant = {"large embedding", .net = NET_EMBEDDING, .batch = 256, .in = 1, .hidden = 32,
                .fixed_batch = true},
-     .verdicts = "memory-bound|the CPU is the right tool",
+     .verdicts = "optimizer-bound|memory-bound|the CPU is the right tool",
      .first = ANY,
      .healthy = true},
     {.plant = {"convolutions", .net = NET_CONV, .batch = 16, .in = 24, .hidden = 32},
