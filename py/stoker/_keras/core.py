@@ -125,8 +125,8 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         elif isinstance(x, (_SparseTensor, _RaggedTensor, _IndexedSlices)):
             return _convert_composite(x, dtype, sparse, ragged)
         elif isinstance(x, KerasTensor):
-            raise ValueError("A KerasTensor is symbolic: it's a placeholder for a shape an a dtype. It doesn't have any actual "
-                             "numerical value. You cannot convert it to a tf.Tensor.")
+            raise ValueError("A KerasTensor is symbolic: it has a shape and a dtype, but no numbers, so it cannot become a tf.Tensor. Use it in "
+                             "layers and keras.ops; the model that they make computes with numbers.")
         elif not isinstance(x, _Tensor):
             return _convert_value(x, None if dtype is None else standardize_dtype(dtype))
     if dtype is None:

@@ -170,23 +170,7 @@ static stk_status fill_state(own_state *s, stk_error *err)
     stk_conv_plan *plan = &s->plan;
     s->vec = vec();
     s->phases = stk_conv_plan_phases(plan);
-    s->phase = stk_calloc((size_t)stk_max_i64(s->phases, 1), sizeof *s->phase);
-    s->order = stk_calloc((size_t)plan->taps, sizeof *s->order);
-    stk_conv_run *run = stk_calloc((size_t)plan->taps, sizeof *run);
-    if (!s->phase || !s->order || !run) {
-        stk_free(run);
-        return stk_fail_memory(err, "the taps of a convolution", (size_t)plan->taps * sizeof *run);
-    }
-    int64_t row = 0;
-    s->phase[0].run = run;
-    for (int64_t i = 0; i < s->phases; i++) {
-        stk_conv_phase *p = &s->phase[i];
-        stk_conv_phase_get(plan, i, p);
-        p->run = run;
-        stk_conv_phase_runs(plan, i, p, &row, s->order);
-        run += p->runs;
-    }
-    return STK_OK;
+    return stk_conv_phases_new(plan, &s->phase, &s->order, err);
 }
 
 static stk_status prepare(stk_launch *launch, int kind, stk_error *err)

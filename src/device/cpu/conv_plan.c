@@ -241,3 +241,25 @@ uint32_t stk_conv_weight_aligned(const void *params)
     (void)params;
     return 1u | 2u;
 }
+
+stk_status stk_conv_phases_new(const stk_conv_plan *plan, stk_conv_phase **phase, int64_t **order,
+                               stk_error *err)
+{
+    int64_t n = stk_conv_plan_phases(plan), row = 0;
+    *phase = stk_calloc((size_t)stk_max_i64(n, 1), sizeof **phase);
+    *order = stk_calloc((size_t)plan->taps, sizeof **order);
+    stk_conv_run *run = stk_calloc((size_t)plan->taps, sizeof *run);
+    if (!*phase || !*order || !run) {
+        stk_free(run);
+        return stk_fail_memory(err, "the taps of a convolution", (size_t)plan->taps * sizeof *run);
+    }
+    (*phase)[0].run = run;
+    for (int64_t i = 0; i < n; i++) {
+        stk_conv_phase *p = &(*phase)[i];
+        stk_conv_phase_get(plan, i, p);
+        p->run = run;
+        stk_conv_phase_runs(plan, i, p, &row, *order);
+        run += p->runs;
+    }
+    return STK_OK;
+}

@@ -56,6 +56,10 @@ void stk_conv_phase_get(const stk_conv_plan *plan, int64_t index, stk_conv_phase
  * gets the tap of each block of `inner` rows. */
 void stk_conv_phase_runs(const stk_conv_plan *plan, int64_t index, stk_conv_phase *phase,
                          int64_t *row, int64_t *order);
+/* All phases with their runs, and the tap of each block of weight rows. The caller frees both, failed or not: phase[0].run (one array
+ * for all phases), phase and order. */
+stk_status stk_conv_phases_new(const stk_conv_plan *plan, stk_conv_phase **phase, int64_t **order,
+                               stk_error *err);
 /* Elements of one image's largest band in scratch; -1 when that is beyond reason. */
 int64_t stk_conv_plan_band(const stk_conv_plan *plan);
 
