@@ -1,4 +1,4 @@
-"""Kernel text of src/device/opencl/text as CUDA C: every text, with the options of its recipes, through NVRTC to machine code for cards from
+"""Kernel text of src/device/cl/text as CUDA C: every text, with the options of its recipes, through NVRTC to machine code for cards from
 sm_75 on. Warnings are errors, spilled registers as well. Exit code 77 (skipped) where the CUDA toolkit is not installed.
 
     cuda_text_test.py SOURCE_FOLDER [ARCHITECTURE ...]
@@ -108,7 +108,7 @@ def main():
     if not nvcc:
         print("no CUDA toolkit here: skipped")
         return 77
-    folder = os.path.join(sys.argv[1], "src/device/opencl/text")
+    folder = os.path.join(sys.argv[1], "src/device/cl/text")
     head = ""
     for name in ("dialect.h", "params.h"):
         with open(os.path.join(folder, name), encoding="utf-8") as f:

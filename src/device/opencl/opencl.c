@@ -4,7 +4,7 @@
  *     opencl:N   those of type CPU: good for tests and for trying things out, never picked by themselves
  *
  *     STOKER_GPU=any    lets those of type CPU stand in as gpu:N, behind the real ones */
-#include "device/opencl/recipes.h"
+#include "device/opencl/opencl.h"
 
 #include "base/memory.h"
 
@@ -12,17 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-stk_status stk_cl_fail(stk_cl_device *d, const char *what, cl_int code, stk_error *err)
+stk_status stk_opencl_fail(const stk_opencl *d, const char *what, cl_int code, stk_error *err)
 {
-    const char *name = d->device.name[0] ? d->device.name : d->about;
+    const char *name = stk_cl_name(&d->base);
     const char *error = stk_cl_error_name(code);
     if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_HOST_MEMORY ||
         code == CL_OUT_OF_RESOURCES)
         return stk_fail(err, STK_ERR_MEMORY,
                         "%s: %s: %s; it has %llu MiB, in pieces of at most %llu MiB: try a smaller "
                         "batch, or --device cpu",
-                        name, what, error, (unsigned long long)(d->memory >> 20),
-                        (unsigned long long)(d->largest >> 20));
+                        name, what, error, (unsigned long long)(d->base.memory >> 20),
+                        (unsigned long long)(d->base.largest >> 20));
     if (code == CL_DEVICE_NOT_AVAILABLE)
         return stk_fail(err, STK_ERR_DEVICE,
                         "%s: %s: %s: the device was lost; start again from the last checkpoint, or "
@@ -97,7 +97,7 @@ static int32_t count_cpus(void) { return find_kind(true, NULL); }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-static uint64_t info_number(const stk_cl_device *d, cl_uint what, size_t size)
+static uint64_t info_number(const stk_opencl *d, cl_uint what, size_t size)
 {
     uint64_t wide = 0;
     uint32_t narrow = 0;
@@ -106,14 +106,14 @@ static uint64_t info_number(const stk_cl_device *d, cl_uint what, size_t size)
     return size == 8 ? wide : narrow;
 }
 
-static void info_text(const stk_cl_device *d, cl_uint what, char *out, size_t size)
+static void info_text(const stk_opencl *d, cl_uint what, char *out, size_t size)
 {
     out[0] = 0;
     if (d->cl->GetDeviceInfo(d->id, what, size, out, NULL) != CL_SUCCESS) out[0] = 0;
     out[size - 1] = 0;
 }
 
-static void read_facts(stk_cl_device *d)
+static void read_facts(stk_opencl *d)
 {
     static char extensions[8192]; /* only a look at it; opening is under the lock of device.c */
     char name[128], version[128], driver[64];
@@ -121,41 +121,41 @@ static void read_facts(stk_cl_device *d)
     info_text(d, CL_DEVICE_VERSION, version, sizeof version);
     info_text(d, CL_DRIVER_VERSION, driver, sizeof driver);
     info_text(d, CL_DEVICE_EXTENSIONS, extensions, sizeof extensions);
-    d->is_cpu = info_number(d, CL_DEVICE_TYPE, 8) & CL_DEVICE_TYPE_CPU;
-    d->has_f64 = strstr(extensions, "cl_khr_fp64") != NULL;
-    d->exact_division =
+    d->base.is_cpu = info_number(d, CL_DEVICE_TYPE, 8) & CL_DEVICE_TYPE_CPU;
+    d->base.has_f64 = strstr(extensions, "cl_khr_fp64") != NULL;
+    d->base.exact_division =
         info_number(d, CL_DEVICE_SINGLE_FP_CONFIG, 8) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    d->units = (int32_t)info_number(d, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
-    d->group_limit = info_number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, 8);
-    d->parameter_limit = info_number(d, CL_DEVICE_MAX_PARAMETER_SIZE, 8);
-    d->memory = info_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
-    d->largest = info_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
-    snprintf(d->about, sizeof d->about, "%.90s, OpenCL driver %.40s", name, driver);
-    snprintf(d->driver, sizeof d->driver, "%.80s|%.60s|%.40s", name, version, driver);
+    d->base.units = (int32_t)info_number(d, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
+    d->base.group_limit = info_number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, 8);
+    d->base.parameter_limit = info_number(d, CL_DEVICE_MAX_PARAMETER_SIZE, 8);
+    d->base.memory = info_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+    d->base.largest = info_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
+    snprintf(d->base.about, sizeof d->base.about, "%.90s, OpenCL driver %.40s", name, driver);
+    snprintf(d->base.driver, sizeof d->base.driver, "%.80s|%.60s|%.40s", name, version, driver);
 }
 
 static void describe(stk_device *device, stk_device_report *out)
 {
-    stk_cl_device *d = stk_cl_of(device);
-    snprintf(out->detail, sizeof out->detail, "%s", d->about);
+    stk_opencl *d = stk_opencl_of(device);
+    snprintf(out->detail, sizeof out->detail, "%s", d->base.about);
     snprintf(out->note, sizeof out->note, "%s",
-             d->is_cpu ? "a CPU behind OpenCL, no GPU: for tests, never picked by itself"
-                       : "experimental: GPUs were not at hand when this was written");
-    out->threads = d->units;
+             d->base.is_cpu ? "a CPU behind OpenCL, no GPU: for tests, never picked by itself"
+                            : "experimental: GPUs were not at hand when this was written");
+    out->threads = d->base.units;
 }
 
 static void release(stk_device *device)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (d->transfers) (void)d->cl->Finish(d->transfers);
     if (d->queue) (void)d->cl->Finish(d->queue);
     for (int i = 0; i < STK_CL_AHEAD; i++)
         if (d->mark[i]) (void)d->cl->ReleaseEvent(d->mark[i]);
-    stk_cl_programs_release(d);
+    stk_cl_programs_release(&d->base);
     if (d->transfers) (void)d->cl->ReleaseCommandQueue(d->transfers);
     if (d->queue) (void)d->cl->ReleaseCommandQueue(d->queue);
     if (d->context) (void)d->cl->ReleaseContext(d->context);
-    pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->base.lock);
     stk_free(d);
 }
 
@@ -171,29 +171,30 @@ static stk_device_vt vt = {.kernels = {.supports = stk_cl_supports,
 static stk_status open_one(cl_device_id id, stk_device **out, stk_error *err)
 {
     cl_int code = CL_SUCCESS;
-    stk_cl_device *d = stk_calloc(1, sizeof *d);
+    stk_opencl *d = stk_calloc(1, sizeof *d);
     if (!d) return stk_fail_memory(err, "opencl", sizeof *d);
-    vt.memory = stk_cl_memory;
-    vt.queue = stk_cl_queue;
-    vt.queue.run = stk_cl_run;
-    d->device = (stk_device){.vt = &vt, .refs = 1};
+    vt.memory = stk_opencl_memory;
+    vt.queue = stk_opencl_queue;
+    vt.queue.run = stk_opencl_run;
+    d->base.device = (stk_device){.vt = &vt, .refs = 1};
+    d->base.backend = &stk_opencl_backend;
     d->cl = stk_cl_open();
     d->id = id;
-    pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->base.lock, NULL);
     read_facts(d);
-    d->device.caps = (stk_device_caps){.only_by_name = d->is_cpu,
-                                       .joins_updates = true,
-                                       .largest_block = (int64_t)d->largest,
-                                       .memory = (int64_t)d->memory};
+    d->base.device.caps = (stk_device_caps){.only_by_name = d->base.is_cpu,
+                                            .joins_updates = true,
+                                            .largest_block = (int64_t)d->base.largest,
+                                            .memory = (int64_t)d->base.memory};
     d->context = d->cl->CreateContext(NULL, 1, &id, NULL, NULL, &code);
     if (code == CL_SUCCESS) d->queue = d->cl->CreateCommandQueue(d->context, id, 0, &code);
     if (code == CL_SUCCESS) d->transfers = d->cl->CreateCommandQueue(d->context, id, 0, &code);
     if (code == CL_SUCCESS) {
-        *out = &d->device;
+        *out = &d->base.device;
         return STK_OK;
     }
-    stk_status status = stk_cl_fail(d, "opening", code, err);
-    release(&d->device);
+    stk_status status = stk_opencl_fail(d, "opening", code, err);
+    release(&d->base.device);
     return status;
 }
 

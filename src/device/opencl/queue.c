@@ -9,7 +9,7 @@
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
 /* Waited for: whatever comes next, in either queue, must find zeros, not bring them. */
-static cl_int fill_zero(stk_cl_device *d, cl_mem mem, size_t bytes)
+static cl_int fill_zero(stk_opencl *d, cl_mem mem, size_t bytes)
 {
     const uint32_t zero = 0;
     cl_event filled = NULL;
@@ -23,17 +23,19 @@ static cl_int fill_zero(stk_cl_device *d, cl_mem mem, size_t bytes)
 
 static stk_block *block_alloc(stk_device *device, size_t bytes)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     cl_int code = CL_SUCCESS;
     size_t rounded = (size_t)stk_round_up((int64_t)bytes + 1, STK_ALIGN);
     stk_cl_block *b = stk_malloc(sizeof *b);
     if (!b) return NULL;
     *b = (stk_cl_block){.head = {device, NULL, bytes}};
-    if (rounded <= d->largest)
-        b->mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE, rounded, NULL, &code);
-    if (b->mem && code == CL_SUCCESS) code = fill_zero(d, b->mem, rounded);
-    if (b->mem && code == CL_SUCCESS) return &b->head;
-    if (b->mem) (void)d->cl->ReleaseMemObject(b->mem);
+    cl_mem mem = NULL;
+    if (rounded <= d->base.largest)
+        mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE, rounded, NULL, &code);
+    if (mem && code == CL_SUCCESS) code = fill_zero(d, mem, rounded);
+    b->given = (uintptr_t)mem;
+    if (mem && code == CL_SUCCESS) return &b->head;
+    if (mem) (void)d->cl->ReleaseMemObject(mem);
     stk_free(b);
     return NULL;
 }
@@ -42,7 +44,7 @@ static stk_block *block_alloc(stk_device *device, size_t bytes)
 static void block_free(stk_block *block)
 {
     if (!block) return;
-    (void)stk_cl_of(block->device)->cl->ReleaseMemObject(stk_cl_mem_of(block));
+    (void)stk_opencl_of(block->device)->cl->ReleaseMemObject(stk_cl_mem_of(block));
     stk_free(block);
 }
 
@@ -54,7 +56,7 @@ typedef struct pinned {
 
 static void *host_alloc(stk_device *device, size_t bytes)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     cl_int code = CL_SUCCESS;
     size_t all = bytes + 2 * STK_ALIGN;
     cl_mem mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, all,
@@ -75,7 +77,7 @@ static void *host_alloc(stk_device *device, size_t bytes)
 
 static void host_free(stk_device *device, void *memory, size_t bytes)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     (void)bytes;
     if (!memory) return;
     pinned p;
@@ -85,22 +87,22 @@ static void host_free(stk_device *device, void *memory, size_t bytes)
     (void)d->cl->ReleaseMemObject(p.mem);
 }
 
-const stk_memory_vt stk_cl_memory = {
+const stk_memory_vt stk_opencl_memory = {
     .alloc = block_alloc, .free = block_free, .host_alloc = host_alloc, .host_free = host_free};
 
 /* ---- copies ---------------------------------------------------------------------------------------------- */
 
 /* A device that was lost stays lost, whatever later calls say. */
-static stk_status done(stk_cl_device *d, const char *what, cl_int code, stk_error *err)
+static stk_status done(stk_opencl *d, const char *what, cl_int code, stk_error *err)
 {
     if (code == CL_SUCCESS) code = __atomic_load_n(&d->lost, __ATOMIC_RELAXED);
-    return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, what, code, err);
+    return code == CL_SUCCESS ? STK_OK : stk_opencl_fail(d, what, code, err);
 }
 
 static stk_status queue_set(stk_device *device, stk_address to, const void *from, size_t bytes,
                             stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!bytes) return STK_OK;
     return done(d, "a write",
                 d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 1, (size_t)to.offset,
@@ -111,7 +113,7 @@ static stk_status queue_set(stk_device *device, stk_address to, const void *from
 static stk_status queue_get(stk_device *device, void *to, stk_address from, size_t bytes,
                             stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!bytes) return STK_OK;
     return done(d, "a read",
                 d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 1,
@@ -122,7 +124,7 @@ static stk_status queue_get(stk_device *device, void *to, stk_address from, size
 static stk_status queue_set_later(stk_device *device, stk_address to, const void *from,
                                   size_t bytes, stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!bytes) return STK_OK;
     STK_TRY(done(d, "a write",
                  d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 0, (size_t)to.offset,
@@ -134,7 +136,7 @@ static stk_status queue_set_later(stk_device *device, stk_address to, const void
 static stk_status queue_get_later(stk_device *device, void *to, stk_address from, size_t bytes,
                                   stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!bytes) return STK_OK;
     STK_TRY(done(d, "a read",
                  d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 0,
@@ -146,7 +148,7 @@ static stk_status queue_get_later(stk_device *device, void *to, stk_address from
 static stk_status queue_copy(stk_device *device, stk_address to, stk_address from, size_t bytes,
                              stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!bytes || stk_address_equal(to, from)) return STK_OK;
     return done(d, "a copy",
                 d->cl->EnqueueCopyBuffer(d->queue, stk_cl_mem_of(from.block),
@@ -157,7 +159,7 @@ static stk_status queue_copy(stk_device *device, stk_address to, stk_address fro
 
 static stk_status queue_wait(stk_device *device, stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     return done(d, "waiting for the queue", d->cl->Finish(d->queue), err);
 }
 
@@ -177,11 +179,12 @@ static stk_event *event_new(stk_device *device)
 
 static void event_free(stk_device *device, stk_event *e)
 {
-    if (e && moment_of(e)->event) (void)stk_cl_of(device)->cl->ReleaseEvent(moment_of(e)->event);
+    if (e && moment_of(e)->event)
+        (void)stk_opencl_of(device)->cl->ReleaseEvent(moment_of(e)->event);
     stk_free(e);
 }
 
-static void renew(stk_cl_device *d, stk_event *e, cl_event now)
+static void renew(stk_opencl *d, stk_event *e, cl_event now)
 {
     if (moment_of(e)->event) (void)d->cl->ReleaseEvent(moment_of(e)->event);
     moment_of(e)->event = now;
@@ -189,14 +192,14 @@ static void renew(stk_cl_device *d, stk_event *e, cl_event now)
 
 static stk_status queue_record(stk_device *device, stk_event *e, stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     cl_event now = NULL;
     STK_TRY(done(d, "a mark", d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, &now), err));
     renew(d, e, now);
     return done(d, "a flush", d->cl->Flush(d->queue), err);
 }
 
-static bool is_over(stk_cl_device *d, cl_event e)
+static bool is_over(stk_opencl *d, cl_event e)
 {
     cl_int state = 1;
     return d->cl->GetEventInfo(e, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL) ==
@@ -206,7 +209,7 @@ static bool is_over(stk_cl_device *d, cl_event e)
 
 static stk_status queue_await(stk_device *device, stk_event *e, stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!moment_of(e)->event || is_over(d, moment_of(e)->event)) return STK_OK;
     return done(d, "a barrier",
                 d->cl->EnqueueBarrierWithWaitList(d->queue, 1, &moment_of(e)->event, NULL), err);
@@ -214,7 +217,7 @@ static stk_status queue_await(stk_device *device, stk_event *e, stk_error *err)
 
 static stk_status queue_join(stk_device *device, stk_event *e, stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     if (!moment_of(e)->event) return STK_OK;
     return done(d, "waiting for a transfer", d->cl->WaitForEvents(1, &moment_of(e)->event), err);
 }
@@ -222,7 +225,7 @@ static stk_status queue_join(stk_device *device, stk_event *e, stk_error *err)
 static stk_status queue_send(stk_device *device, stk_address to, const void *from, size_t bytes,
                              stk_event *after, stk_event *sent, stk_error *err)
 {
-    stk_cl_device *d = stk_cl_of(device);
+    stk_opencl *d = stk_opencl_of(device);
     cl_event now = NULL;
     cl_uint waits = after && moment_of(after)->event ? 1 : 0;
     const cl_event *list = waits ? &moment_of(after)->event : NULL;
@@ -238,15 +241,15 @@ static stk_status queue_send(stk_device *device, stk_address to, const void *fro
     return done(d, "a flush", d->cl->Flush(d->transfers), err);
 }
 
-const stk_queue_vt stk_cl_queue = {.set = queue_set,
-                                   .get = queue_get,
-                                   .wait = queue_wait,
-                                   .set_later = queue_set_later,
-                                   .get_later = queue_get_later,
-                                   .copy = queue_copy,
-                                   .send = queue_send,
-                                   .event_new = event_new,
-                                   .event_free = event_free,
-                                   .record = queue_record,
-                                   .await = queue_await,
-                                   .join = queue_join};
+const stk_queue_vt stk_opencl_queue = {.set = queue_set,
+                                       .get = queue_get,
+                                       .wait = queue_wait,
+                                       .set_later = queue_set_later,
+                                       .get_later = queue_get_later,
+                                       .copy = queue_copy,
+                                       .send = queue_send,
+                                       .event_new = event_new,
+                                       .event_free = event_free,
+                                       .record = queue_record,
+                                       .await = queue_await,
+                                       .join = queue_join};

@@ -1,5 +1,5 @@
 /* Picking, placing and ordering elements, and walks along lines. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <stdio.h>
 #include <string.h>

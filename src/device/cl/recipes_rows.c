@@ -1,5 +1,5 @@
 /* Reductions, softmax, cross entropy and norms. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Copies, fills, concatenation. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* endings.c - a bias, a rectifier or its gradient behind a product costs a launch and a trip through memory. Where such an operation can move up to the
  * product it is done while the product is stored: two tasks of one time, one launch. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The files of text/, as the build put them into an array. */
-#include "device/opencl/opencl.h"
+#include "device/cl/cl.h"
 
 #include <string.h>
 

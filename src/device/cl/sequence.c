@@ -1,8 +1,6 @@
-/* sequence.c - a plan as OpenCL runs it: an array of kernels whose arguments are set. Slots are set before a run, and only where another
- * block stands there than in the run before. The host waits for nothing. */
-#include "device/opencl/recipes.h"
-
-#include "base/trace.h"
+/* sequence.c - a plan as it is run: an array of kernels whose arguments are set. Slots are set before a run, and only where another block
+ * stands there than in the run before. */
+#include "device/cl/recipes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,22 +83,12 @@ void stk_cl_report(const stk_plan *p, int64_t task, stk_task_report *out)
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
 
-typedef struct sequence {
-    stk_sequence head;
-    stk_cl_step *steps;
-    int64_t nsteps;
-    int64_t *first; /* per task: its first step; one more behind the last */
-    stk_block **tables;
-    int64_t ntables;
-    stk_address uniforms;
-} sequence;
-
 static void release_made(stk_cl_device *d, stk_cl_step *steps, int64_t nsteps, stk_block **tables,
                          int64_t ntables)
 {
     for (int64_t i = 0; i < nsteps; i++)
-        if (steps[i].kernel) (void)d->cl->ReleaseKernel(steps[i].kernel);
-    for (int64_t i = 0; i < ntables; i++) stk_cl_memory.free(tables[i]);
+        if (steps[i].kernel) d->backend->kernel_free(d, steps[i].kernel);
+    for (int64_t i = 0; i < ntables; i++) d->device.vt->memory.free(tables[i]);
     stk_free(steps);
     stk_free(tables);
 }
@@ -108,7 +96,7 @@ static void release_made(stk_cl_device *d, stk_cl_step *steps, int64_t nsteps, s
 stk_status stk_cl_load(stk_device *device, stk_plan *p, stk_sequence **out, stk_error *err)
 {
     stk_cl_build b = {.d = stk_cl_of(device), .plan = p, .loading = true, .err = err};
-    sequence *s = stk_arena_alloc(&p->arena, sizeof *s);
+    stk_cl_sequence *s = stk_arena_alloc(&p->arena, sizeof *s);
     int64_t *first = stk_arena_array(&p->arena, (size_t)p->ntasks + 1, sizeof *first);
     if (!s || !first) return stk_fail_memory(err, "launches", sizeof *s);
     for (int64_t k = 0; k < p->ntasks && b.status == STK_OK; k++) {
@@ -126,104 +114,39 @@ stk_status stk_cl_load(stk_device *device, stk_plan *p, stk_sequence **out, stk_
         release_made(b.d, b.steps, b.nsteps, b.tables, b.ntables);
         return b.status;
     }
-    *s = (sequence){.head = {.device = device},
-                    .steps = b.steps,
-                    .nsteps = b.nsteps,
-                    .first = first,
-                    .tables = b.tables,
-                    .ntables = b.ntables,
-                    .uniforms = p->uniforms};
+    *s = (stk_cl_sequence){.head = {.device = device},
+                           .steps = b.steps,
+                           .nsteps = b.nsteps,
+                           .ntasks = p->ntasks,
+                           .first = first,
+                           .tables = b.tables,
+                           .ntables = b.ntables,
+                           .uniforms = p->uniforms};
     *out = &s->head;
     return STK_OK;
 }
 
 void stk_cl_unload(stk_sequence *loaded)
 {
-    sequence *s = (sequence *)loaded;
+    stk_cl_sequence *s = (stk_cl_sequence *)loaded;
     if (s) release_made(stk_cl_of(s->head.device), s->steps, s->nsteps, s->tables, s->ntables);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-/* Filling copies its pattern at once, so that the numbers need not stay where they are. */
-static cl_int write_uniforms(stk_cl_device *d, const sequence *s, const stk_sequence_run *run)
-{
-    enum { WHOLE = 128 };
-    const char *from = run->uniforms;
-    size_t left = run->uniform_bytes, at = (size_t)s->uniforms.offset;
-    while (left > 0) {
-        size_t piece = WHOLE;
-        while (piece > left) piece /= 2;
-        while (at % piece) piece /= 2;
-        cl_int code = d->cl->EnqueueFillBuffer(d->queue, stk_cl_mem_of(s->uniforms.block), from,
-                                               piece, at, piece, 0, NULL, NULL);
-        if (code != CL_SUCCESS) return code;
-        from += piece;
-        at += piece;
-        left -= piece;
-    }
-    return CL_SUCCESS;
-}
-
-static cl_int bind_slots(stk_cl_device *d, stk_cl_step *step, const stk_address *slots)
+stk_status stk_cl_bind(stk_cl_device *d, stk_cl_step *step, const stk_address *slots,
+                       stk_error *err)
 {
     for (int32_t i = 0; i < step->nslots; i++) {
         stk_cl_place *place = &step->slots[i];
         stk_address now = slots[place->slot];
-        cl_mem mem = stk_cl_mem_of(now.block);
+        uintptr_t given = stk_cl_given(now.block);
         int64_t at = (now.offset + place->offset) / place->item;
-        if (place->mem == mem && place->bound == at) continue;
-        cl_int code = d->cl->SetKernelArg(step->kernel, (cl_uint)place->index, sizeof mem, &mem);
-        if (code == CL_SUCCESS)
-            code = d->cl->SetKernelArg(step->kernel, (cl_uint)place->index + 1, sizeof at, &at);
-        if (code != CL_SUCCESS) return code;
-        place->mem = mem;
+        if (place->given == given && place->bound == at) continue;
+        STK_TRY(d->backend->argument(d, step->kernel, place->index, sizeof given, &given, err));
+        STK_TRY(d->backend->argument(d, step->kernel, place->index + 1, sizeof at, &at, err));
+        place->given = given;
         place->bound = at;
     }
-    return CL_SUCCESS;
-}
-
-/* Every few runs a mark; the host waits for one that is some marks back, and sees there whether all went well. */
-static cl_int keep_near(stk_cl_device *d)
-{
-    cl_int code = __atomic_load_n(&d->lost, __ATOMIC_RELAXED), state = CL_COMPLETE;
-    cl_event old = NULL;
-    pthread_mutex_lock(&d->lock);
-    if (code == CL_SUCCESS && ++d->runs % STK_CL_MARK_RUNS == 0) {
-        cl_event *mark = &d->mark[d->runs / STK_CL_MARK_RUNS % STK_CL_AHEAD];
-        old = *mark;
-        *mark = NULL;
-        code = d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, mark);
-    }
-    pthread_mutex_unlock(&d->lock);
-    if (old) {
-        cl_int waited = d->cl->WaitForEvents(1, &old);
-        (void)d->cl->GetEventInfo(old, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
-                                  NULL);
-        (void)d->cl->ReleaseEvent(old);
-        if (state < 0) waited = state;
-        if (waited != CL_SUCCESS) __atomic_store_n(&d->lost, waited, __ATOMIC_RELAXED);
-        if (code == CL_SUCCESS) code = waited;
-    }
-    return code;
-}
-
-stk_status stk_cl_run(stk_sequence *loaded, const stk_sequence_run *run, stk_error *err)
-{
-    sequence *s = (sequence *)loaded;
-    stk_cl_device *d = stk_cl_of(s->head.device);
-    cl_int code = CL_SUCCESS;
-    if (run->first == 0 && s->uniforms.block) code = write_uniforms(d, s, run);
-    if (code != CL_SUCCESS) return stk_cl_fail(d, "the numbers of a run", code, err);
-    for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++) {
-        stk_cl_step *step = &s->steps[i];
-        if (step->nslots && (code = bind_slots(d, step, run->slots)) != CL_SUCCESS)
-            return stk_cl_fail(d, "the inputs of a run", code, err);
-        code = d->cl->EnqueueNDRangeKernel(d->queue, step->kernel, 3, NULL, step->global,
-                                           step->local, 0, NULL, NULL);
-        if (code != CL_SUCCESS) return stk_cl_fail(d, "a launch", code, err);
-    }
-    code = d->cl->Flush(d->queue);
-    if (code == CL_SUCCESS) code = keep_near(d);
-    return code == CL_SUCCESS ? STK_OK : stk_cl_fail(d, "a run", code, err);
+    return STK_OK;
 }

@@ -4,7 +4,7 @@
  *
  * The file's name is a hash of all that; what stands in its head is compared in full, so a collision is only a file that does not fit.
  * Whatever is wrong with a file (cut off, altered, of another driver, refused by it), the program is built from its text. */
-#include "device/opencl/opencl.h"
+#include "device/cl/cl.h"
 
 #include "base/cache_path.h"
 #include "base/clock.h"
@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/trace.h"
-#include "device/opencl/cache.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 struct stk_cl_program {
     stk_cl_program *next;
     uint64_t hash;
-    cl_program program;
+    void *program;
     char options[];
 };
 
@@ -53,64 +52,47 @@ static void fill_head(const stk_cl_device *d, uint64_t text, const char *options
     snprintf(out->key, sizeof out->key, "%s|%s", d->driver, options);
 }
 
-/* Its own driver keeps programs of NVIDIA; what it hands out is its intermediate language only. */
 static bool path_of(const stk_cl_device *d, const head *h, char *path, size_t size)
 {
     char name[64];
     uint64_t hash = hash_bytes(h->text, h->key, strlen(h->key));
-    if (strstr(d->driver, "NVIDIA")) return false;
-    snprintf(name, sizeof name, STK_CL_CACHE "/%016llx.bin", (unsigned long long)hash);
+    snprintf(name, sizeof name, "%s/%016llx.bin", d->backend->folder, (unsigned long long)hash);
     return stk_cache_path(name, path, size);
 }
 
-static cl_program load_binary(stk_cl_device *d, const head *want, const char *options)
+static void *load_binary(stk_cl_device *d, const head *want, const char *options)
 {
     char path[1024], *data = NULL;
     size_t size = 0;
-    cl_int code = CL_SUCCESS, good = CL_SUCCESS;
     if (!path_of(d, want, path, sizeof path)) return NULL;
     if (stk_file_read(path, MOST_BINARY, &data, &size, NULL) != STK_OK) return NULL;
     const head *h = (const head *)(const void *)data;
     const unsigned char *binary = (const unsigned char *)data + sizeof *h;
-    cl_program program = NULL;
+    void *program = NULL;
     size_t bytes = size > sizeof *h ? size - sizeof *h : 0;
     if (size > sizeof *h && !memcmp(h->magic, MAGIC, sizeof MAGIC) && h->version == VERSION &&
         h->text == want->text && !memcmp(h->key, want->key, sizeof h->key) && h->size == bytes &&
-        h->crc == stk_crc32c(0, binary, bytes)) {
-        program =
-            d->cl->CreateProgramWithBinary(d->context, 1, &d->id, &bytes, &binary, &good, &code);
-    }
-    if (program && (code != CL_SUCCESS || good != CL_SUCCESS ||
-                    d->cl->BuildProgram(program, 1, &d->id, options, NULL, NULL) != CL_SUCCESS)) {
-        (void)d->cl->ReleaseProgram(program);
-        program = NULL;
-    }
+        h->crc == stk_crc32c(0, binary, bytes))
+        program = d->backend->revive(d, binary, bytes, options);
     stk_free(data);
     return program;
 }
 
 /* A disk that is full or closed to us costs the time of another build, later; nothing else. */
-static void save_binary(stk_cl_device *d, const head *like, cl_program program)
+static void save_binary(stk_cl_device *d, const head *like, void *program)
 {
     char path[1024];
     head h = *like;
-    size_t size = 0;
     stk_file_writer writer = {0};
+    unsigned char *binary = NULL;
     if (!path_of(d, &h, path, sizeof path)) return;
-    if (d->cl->GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) !=
-            CL_SUCCESS ||
-        size == 0 || size > MOST_BINARY)
-        return;
-    unsigned char *binary = stk_malloc(size);
-    if (!binary) return;
-    if (d->cl->GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
-        CL_SUCCESS) {
-        h.size = size;
-        h.crc = stk_crc32c(0, binary, size);
+    h.size = d->backend->binary(d, program, &binary);
+    if (binary && h.size && h.size <= MOST_BINARY) {
+        h.crc = stk_crc32c(0, binary, h.size);
         stk_status status = stk_file_create(path, &writer, NULL);
         writer.hasty = true;
         if (status == STK_OK) status = stk_file_write(&writer, &h, sizeof h, NULL);
-        if (status == STK_OK) status = stk_file_write(&writer, binary, size, NULL);
+        if (status == STK_OK) status = stk_file_write(&writer, binary, h.size, NULL);
         if (status == STK_OK)
             (void)!stk_file_commit(&writer, NULL);
         else
@@ -119,11 +101,12 @@ static void save_binary(stk_cl_device *d, const head *like, cl_program program)
     stk_free(binary);
 }
 
-/* STOKER_OPENCL_LOG=FILE: what was built, how long it took, what the compiler said. */
-static void write_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void write_log(const char *format, ...)
+/* STOKER_OPENCL_LOG=FILE, STOKER_CUDA_LOG=FILE: what was built, how long it took, what the compiler said. */
+static void write_log(const stk_cl_device *d, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void write_log(const stk_cl_device *d, const char *format, ...)
 {
-    const char *path = getenv("STOKER_OPENCL_LOG");
+    const char *path = getenv(d->backend->log);
     FILE *file = path && *path ? fopen(path, "ae") : NULL;
     va_list list;
     if (!file) return;
@@ -135,49 +118,25 @@ static void write_log(const char *format, ...)
 
 /* ---- building -------------------------------------------------------------------------------------------- */
 
-static stk_status fail_build(stk_cl_device *d, const char *name, const char *options,
-                             cl_program program, cl_int code, stk_error *err)
+static stk_status build(stk_cl_device *d, const stk_cl_source *source, const char *options,
+                        void **out, stk_error *err)
 {
     enum { SHOWN = 300 };
-    size_t size = 0;
-    char *log = NULL;
-    if (program)
-        (void)d->cl->GetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-    if (size && size < 1 << 20) log = stk_calloc(1, size + 1);
-    if (log)
-        (void)d->cl->GetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, size, log, NULL);
-    if (log) write_log("%s\n", log);
-    const char *first = log ? strstr(log, "error") : NULL;
-    stk_status status = stk_fail(err, STK_ERR_DEVICE,
-                                 "%s: its compiler refuses %s (%s): %s: %.*s; "
-                                 "STOKER_OPENCL_LOG=/dev/stderr shows all it says, "
-                                 "--device cpu does without it",
-                                 d->device.name[0] ? d->device.name : d->about, name, options,
-                                 stk_cl_error_name(code), SHOWN,
-                                 first         ? first
-                                 : log && *log ? log
-                                               : "no reason given");
-    stk_free(log);
-    return status;
-}
-
-static stk_status build(stk_cl_device *d, const stk_cl_source *source, const char *options,
-                        cl_program *out, stk_error *err)
-{
-    const stk_cl_source *dialect = stk_cl_text("dialect.h"), *params = stk_cl_text("params.h");
-    const char *text[] = {dialect->text, params->text, source->text};
-    const size_t size[] = {dialect->size, params->size, source->size};
-    cl_int code = CL_SUCCESS;
-    cl_program program = d->cl->CreateProgramWithSource(d->context, 3, text, size, &code);
-    if (program && code == CL_SUCCESS)
-        code = d->cl->BuildProgram(program, 1, &d->id, options, NULL, NULL);
-    if (!program || code != CL_SUCCESS) {
-        stk_status status = fail_build(d, source->name, options, program, code, err);
-        if (program) (void)d->cl->ReleaseProgram(program);
-        return status;
+    char *said = NULL;
+    stk_error why = {0};
+    stk_status status = d->backend->build(d, source, options, out, &said, &why);
+    if (said && *said) write_log(d, "%s\n", said);
+    if (status != STK_OK) {
+        const char *first = said ? strstr(said, "error") : NULL;
+        if (!first) first = said && *said ? said : "no reason given";
+        status = stk_fail(err, status,
+                          "%s: its compiler refuses %s (%s): %s: %.*s; %s=/dev/stderr shows all it "
+                          "says, --device cpu does without it",
+                          stk_cl_name(d), source->name, options, why.message, SHOWN, first,
+                          d->backend->log);
     }
-    *out = program;
-    return STK_OK;
+    stk_free(said);
+    return status;
 }
 
 static uint64_t hash_text(const stk_cl_source *source)
@@ -193,8 +152,9 @@ static stk_status make(stk_cl_device *d, const stk_cl_source *source, uint64_t t
 {
     char all[512];
     head h;
-    snprintf(all, sizeof all, "-cl-std=CL1.2 -DSK_OPENCL%s%s %s", d->has_f64 ? " -DSK_HAS_F64" : "",
-             d->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", options);
+    d->backend->options(d, all, sizeof all - 1);
+    size_t own = strlen(all);
+    snprintf(all + own, sizeof all - own, " %s", options);
     fill_head(d, text, all, &h);
     size_t length = strlen(options) + 1;
     stk_cl_program *p = stk_malloc(sizeof *p + length);
@@ -213,7 +173,7 @@ static stk_status make(stk_cl_device *d, const stk_cl_source *source, uint64_t t
     stk_trace_span(trace, "kernel compile", 0);
     double ms = (double)(stk_now_ns() - start) / 1e6;
     d->build_ms += ms;
-    write_log("%s: %s %s in %.0f ms: %s\n", d->device.name, source->name,
+    write_log(d, "%s: %s %s in %.0f ms: %s\n", d->device.name, source->name,
               status != STK_OK   ? "refused"
               : d->built > built ? "built"
                                  : "found",
@@ -226,7 +186,7 @@ static stk_status make(stk_cl_device *d, const stk_cl_source *source, uint64_t t
 }
 
 stk_status stk_cl_program_get(stk_cl_device *d, const stk_cl_source *source, const char *options,
-                              cl_program *out, stk_error *err)
+                              void **out, stk_error *err)
 {
     uint64_t text = hash_text(source);
     stk_status status = STK_OK;
@@ -247,7 +207,7 @@ void stk_cl_programs_release(stk_cl_device *d)
     while (d->programs) {
         stk_cl_program *p = d->programs;
         d->programs = p->next;
-        (void)d->cl->ReleaseProgram(p->program);
+        d->backend->program_free(d, p->program);
         stk_free(p);
     }
 }

@@ -1,5 +1,5 @@
 /* Convolutions and pooling. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <stdio.h>
 

@@ -1,29 +1,13 @@
 /* recipes.h - how kernel ids become launches. A recipe is one function that says which kernels run, on what, in which grid. It is called twice: when
  * a plan is arranged (then only the scratch memory it asks for counts) and when the plan is loaded. */
-#ifndef STK_DEVICE_OPENCL_RECIPES_H
-#define STK_DEVICE_OPENCL_RECIPES_H
+#ifndef STK_DEVICE_CL_RECIPES_H
+#define STK_DEVICE_CL_RECIPES_H
 
-#include "device/opencl/opencl.h"
-#include "device/opencl/text/params.h"
+#include "device/cl/cl.h"
+#include "device/cl/text/params.h"
 
 enum { STK_CL_ARGS = 64 };
 typedef struct stk_cl_recipe stk_cl_recipe;
-
-/* One buffer argument: two arguments of the kernel, the buffer and an offset in elements. */
-typedef struct stk_cl_place {
-    int64_t offset; /* bytes from where the slot points */
-    int32_t slot, item, index;
-    cl_mem mem; /* what stands there now; NULL: nothing yet */
-    int64_t bound;
-} stk_cl_place;
-
-/* One launch of a sequence. */
-typedef struct stk_cl_step {
-    cl_kernel kernel;
-    size_t global[3], local[3];
-    stk_cl_place *slots; /* arguments that each run fills in */
-    int32_t nslots;
-} stk_cl_step;
 
 /* An elementwise operation that is done with a product while it is stored (endings.c). */
 typedef struct stk_cl_ending {
@@ -104,8 +88,6 @@ struct stk_cl_recipe {
 /* The first of the table that takes the problem, or the one that is asked for; NULL: none, and why. */
 const stk_cl_recipe *stk_cl_recipe_of(const stk_cl_device *d, stk_kernel kernel, const void *params,
                                       const char *wish, char *why, size_t size);
-bool stk_cl_supports(stk_device *d, stk_kernel kernel, const void *params, char *why, size_t size);
-const char *stk_cl_impl_name(stk_device *d, stk_kernel kernel, int32_t i);
 
 /* Reasons shared by several. */
 const char *stk_cl_refuse_real(const stk_cl_device *d,

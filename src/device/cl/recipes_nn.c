@@ -1,5 +1,5 @@
 /* Random numbers, recurrent cells, images. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include "base/resize_taps.h"
 

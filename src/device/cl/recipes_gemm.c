@@ -1,5 +1,5 @@
 /* Matrix products: `wide` for processors with wide vectors and caches, `tiled` for those with many small threads. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <stdio.h>
 

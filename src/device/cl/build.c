@@ -1,6 +1,6 @@
 /* build.c - the launches of one task, put together call by call. While a plan is arranged nothing is made: only scratch memory is counted. The
  * first thing that fails stays in `status`, everything after it does nothing. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,19 +13,12 @@ void stk_cl_give_up(stk_cl_build *b, stk_status status)
 
 static bool idle(const stk_cl_build *b) { return !b->loading || b->status != STK_OK; }
 
-static void judge(stk_cl_build *b, const char *what, cl_int code)
-{
-    if (code != CL_SUCCESS && b->status == STK_OK)
-        b->status = stk_cl_fail(b->d, what, code, b->err);
-}
-
 /* ---- kernels --------------------------------------------------------------------------------------------- */
 
 void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *kernel,
                       const char *options)
 {
-    cl_program program = NULL;
-    cl_int code = CL_SUCCESS;
+    void *program = NULL;
     b->args = b->nslots = 0;
     if (idle(b)) return;
     if (!STK_GROW(b->steps, b->nsteps, b->cap_steps)) {
@@ -35,9 +28,9 @@ void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *
     stk_cl_give_up(b, stk_cl_program_get(b->d, source, options, &program, b->err));
     if (b->status != STK_OK) return;
     b->step = &b->steps[b->nsteps];
-    *b->step = (stk_cl_step){.kernel = b->d->cl->CreateKernel(program, kernel, &code)};
-    if (b->step->kernel) b->nsteps++;
-    judge(b, kernel, b->step->kernel ? CL_SUCCESS : code);
+    *b->step = (stk_cl_step){0};
+    stk_cl_give_up(b, b->d->backend->kernel_new(b->d, program, kernel, &b->step->kernel, b->err));
+    if (b->status == STK_OK) b->nsteps++;
 }
 
 void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const char *options, ...)
@@ -54,15 +47,17 @@ void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const 
 
 static void set_number(stk_cl_build *b, const void *value, size_t bytes)
 {
-    judge(b, "an argument",
-          b->d->cl->SetKernelArg(b->step->kernel, (cl_uint)b->args++, bytes, value));
+    if (idle(b)) return;
+    stk_cl_give_up(b,
+                   b->d->backend->argument(b->d, b->step->kernel, b->args++, bytes, value, b->err));
 }
 
-static void set_place(stk_cl_build *b, cl_mem mem, int64_t offset, int64_t item)
+static void set_place(stk_cl_build *b, const stk_block *block, int64_t offset, int64_t item)
 {
     int64_t at = offset / item;
     if (idle(b)) return;
-    set_number(b, &mem, sizeof mem);
+    uintptr_t given = stk_cl_given(block);
+    set_number(b, &given, sizeof given);
     set_number(b, &at, sizeof at);
 }
 
@@ -76,7 +71,7 @@ void stk_cl_arg_of(stk_cl_build *b, const stk_task *t, int32_t arg, int64_t item
     if (idle(b)) return;
     const stk_link *link = &t->link[arg];
     if (link->slot < 0) {
-        set_place(b, stk_cl_mem_of(link->at.block), link->at.offset, item);
+        set_place(b, link->at.block, link->at.offset, item);
         return;
     }
     if (b->nslots == STK_CL_ARGS) {
@@ -98,27 +93,28 @@ int64_t stk_cl_room(stk_cl_build *b, int64_t bytes)
 void stk_cl_room_arg(stk_cl_build *b, int64_t room, int64_t item)
 {
     if (idle(b)) return;
-    set_place(b, stk_cl_mem_of(b->task->scratch.block), b->task->scratch.offset + room, item);
+    set_place(b, b->task->scratch.block, b->task->scratch.offset + room, item);
 }
 
 void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_t item)
 {
     if (idle(b)) return;
     stk_device *device = &b->d->device;
-    stk_block *block = stk_cl_memory.alloc(device, bytes);
+    stk_block *block = device->vt->memory.alloc(device, bytes);
     if (!block || !STK_GROW(b->tables, b->ntables, b->cap_tables)) {
-        stk_cl_memory.free(block);
+        device->vt->memory.free(block);
         stk_cl_give_up(b, stk_fail_memory(b->err, "a table", bytes));
         return;
     }
     b->tables[b->ntables++] = block;
-    stk_cl_give_up(b, stk_cl_queue.set(device, stk_address_of(block, 0), numbers, bytes, b->err));
-    set_place(b, stk_cl_mem_of(block), 0, item);
+    stk_cl_give_up(b,
+                   device->vt->queue.set(device, stk_address_of(block, 0), numbers, bytes, b->err));
+    set_place(b, block, 0, item);
 }
 
 void stk_cl_numbers(stk_cl_build *b, const void *numbers, size_t bytes)
 {
-    if (!idle(b)) set_number(b, numbers, bytes);
+    set_number(b, numbers, bytes);
 }
 
 /* ---- grids ----------------------------------------------------------------------------------------------- */

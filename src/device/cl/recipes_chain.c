@@ -2,7 +2,7 @@
  * over other sizes is the same kernel.
  *
  *     numbers: last group of each segment | elements of each | sizes | strides of each strided input */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <math.h>
 #include <stdarg.h>

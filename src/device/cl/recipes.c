@@ -1,15 +1,15 @@
 /* The table of recipes, and how element types are called in kernel text. */
-#include "device/opencl/recipes.h"
+#include "device/cl/recipes.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define STK_RECIPE(name) extern const stk_cl_recipe stk_cl_recipe_##name;
-#include "device/opencl/recipes.def"
+#include "device/cl/recipes.def"
 
 static const stk_cl_recipe *const recipes[] = {
 #define STK_RECIPE(name) &stk_cl_recipe_##name,
-#include "device/opencl/recipes.def"
+#include "device/cl/recipes.def"
 };
 enum { RECIPES = sizeof recipes / sizeof *recipes };
 
