@@ -218,10 +218,8 @@ static void print_islands(const stk_island *row, int32_t n, int32_t all, const c
     fprintf(stderr, "%s lacks %d operation%s, which run on the CPU in between:\n", device, all,
             all == 1 ? "" : "s");
     for (int32_t i = 0; i < n; i++) {
-        bool alone = i == 0 || row[i].number != row[i - 1].number;
-        double ms = alone ? c->round_trip * 1e3 : 0;
-        if (c->down > 0) ms += (double)row[i].bytes_down / c->down * 1e3;
-        if (c->up > 0) ms += (double)row[i].bytes_up / c->up * 1e3;
+        bool first = i == 0 || row[i].number != row[i - 1].number;
+        double ms = stk_island_predict(&row[i], first, c) * 1e3;
         fprintf(stderr, "  %s %s%s%s: %s; %lld bytes down, %lld up, about %.3g ms per step\n",
                 row[i].op, row[i].shape, row[i].name[0] ? " of " : "", row[i].name, row[i].reason,
                 (long long)row[i].bytes_down, (long long)row[i].bytes_up, ms);

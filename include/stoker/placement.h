@@ -35,8 +35,8 @@ extern "C" {
 typedef struct stk_forecast {
     char device[64];
     double predicted; /* seconds of a step */
-    double measured;  /* median of a few; 0: not tried, its prediction was too far off */
-    double scatter;   /* of these, as a share */
+    double measured;  /* least of a few turns; 0: not tried, its prediction was too far off */
+    double scatter;   /* how far the median of these lies above, as a share */
     int32_t launches, islands;
     char trouble[256]; /* why it cannot be taken; "" otherwise */
 } stk_forecast;

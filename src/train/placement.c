@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "device/device.h"
+#include "train/placement.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -19,8 +20,6 @@ typedef struct candidate {
     stk_program *program; /* the trainer's */
     stk_step_mode mode;
 } candidate;
-
-static const double CLOSE = 4; /* predictions within this ratio are tried */
 
 static bool may_be_chosen(const stk_device_report *d)
 {
@@ -39,7 +38,8 @@ static void drop(candidate *c)
 }
 
 static stk_status make(candidate *c, stk_model *model, const stk_trainer_options *how,
-                       const stk_train_data *data, int64_t batch, stk_forecast *row, stk_error *err)
+                       const stk_train_data *data, int64_t batch, const stk_calibration *host,
+                       stk_forecast *row, stk_error *err)
 {
     stk_trainer_options o = *how;
     stk_calibration measured;
@@ -59,7 +59,7 @@ static stk_status make(candidate *c, stk_model *model, const stk_trainer_options
     stk_program_describe(c->program, &stats);
     row->launches = stats.launches;
     row->islands = stk_program_islands(c->program, 0, NULL);
-    row->predicted = stk_program_predict(c->program, &measured);
+    row->predicted = stk_program_predict(c->program, &measured, host);
     return STK_OK;
 }
 
@@ -94,8 +94,8 @@ static int by_size(const void *a, const void *b)
 static void sum_up(times *t, stk_forecast *row)
 {
     qsort(t->seconds, TURNS, sizeof *t->seconds, by_size);
-    row->measured = t->seconds[TURNS / 2];
-    row->scatter = (t->seconds[TURNS * 3 / 4] - t->seconds[TURNS / 4]) / row->measured;
+    row->measured = t->seconds[0];
+    row->scatter = (t->seconds[TURNS / 2] - t->seconds[0]) / row->measured;
 }
 
 /* A first stretch settles threads and caches and says how many steps make a turn of 20 ms. */
@@ -109,14 +109,14 @@ static stk_status settle(candidate *c, times *t, stk_error *err)
     return STK_OK;
 }
 
-static stk_status try_all(candidate *c, stk_placement *p, stk_error *err)
+static stk_status try_close(candidate *c, double close, stk_placement *p, stk_error *err)
 {
     times t[STK_FORECASTS] = {0};
     double best = INFINITY;
     for (int32_t i = 0; i < p->n; i++)
         if (!p->row[i].trouble[0]) best = fmin(best, p->row[i].predicted);
     for (int32_t i = 0; i < p->n; i++)
-        if (!p->row[i].trouble[0] && p->row[i].predicted <= CLOSE * best)
+        if (!p->row[i].trouble[0] && p->row[i].predicted <= close * best)
             STK_TRY(settle(&c[i], &t[i], err));
     for (int k = 0; k < TURNS; k++)
         for (int32_t i = 0; i < p->n; i++)
@@ -154,9 +154,27 @@ static stk_status choose(stk_placement *p, stk_error *err)
     return STK_OK;
 }
 
+/* What islands of other devices take there. */
+static stk_status calibrate_host(int32_t threads, stk_calibration *out, stk_error *err)
+{
+    stk_device *host = NULL;
+    STK_TRY(stk_device_open("cpu:0", threads, &host, err));
+    stk_status status = stk_device_calibrate(host, false, out, err);
+    stk_device_release(host);
+    return status;
+}
+
 stk_status stk_place_training(stk_model *model, const stk_trainer_options *how,
                               const stk_train_data *data, int64_t batch, stk_placement *out,
                               stk_error *err)
+{
+    static const double CLOSE = 4; /* predictions within this ratio are tried */
+    return stk_place_among(model, how, data, batch, CLOSE, out, err);
+}
+
+stk_status stk_place_among(stk_model *model, const stk_trainer_options *how,
+                           const stk_train_data *data, int64_t batch, double close,
+                           stk_placement *out, stk_error *err)
 {
     if (!model || !how || !data || !out)
         return stk_fail(err, STK_ERR_ARGUMENT,
@@ -169,14 +187,16 @@ stk_status stk_place_training(stk_model *model, const stk_trainer_options *how,
     for (int32_t i = 0; i < n; i++)
         if (may_be_chosen(&list[i]))
             snprintf(out->row[out->n++].device, sizeof out->row->device, "%s", list[i].name);
-    stk_status status = STK_OK;
-    for (int32_t i = 0; i < out->n && out->n > 1; i++) { /* a lone one is taken without asking */
+    stk_calibration host;
+    stk_status status = out->n > 1 ? calibrate_host(how->threads, &host, err) : STK_OK;
+    for (int32_t i = 0; status == STK_OK && i < out->n && out->n > 1;
+         i++) { /* a lone one is taken without asking */
         stk_error why;
         stk_forecast *row = &out->row[i];
-        if (make(&c[i], model, how, data, batch, row, &why) != STK_OK)
+        if (make(&c[i], model, how, data, batch, &host, row, &why) != STK_OK)
             snprintf(row->trouble, sizeof row->trouble, "%.255s", why.message);
     }
-    if (out->n > 1) status = try_all(c, out, err);
+    if (status == STK_OK && out->n > 1) status = try_close(c, close, out, err);
     if (status == STK_OK) status = choose(out, err);
     for (int32_t i = 0; i < out->n; i++) drop(&c[i]);
     return status;

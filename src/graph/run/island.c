@@ -68,6 +68,8 @@ void stk_crossing_release(stk_crossing *c)
     stk_free(c);
 }
 
+const stk_program *stk_crossing_body(const stk_crossing *c) { return c->body; }
+
 /* Results that the body does not compute itself: constants, inputs passed through. */
 static stk_status copy_passed(stk_crossing *c, int32_t o, stk_error *err)
 {

@@ -1,0 +1,115 @@
+/* What a program should take, from numbers that are given: no clock is read. */
+#include "check.h"
+
+#include "graph/run/predict.h"
+#include "stoker/calibrate.h"
+
+#include <stdlib.h>
+
+static const double US = 1e-6;
+
+/* A launch 5 us, a run 3 us more; products 1 us per 1000 operations from 1000 on, walks 1 us per 1000 bytes. */
+static stk_calibration made_up(void)
+{
+    stk_calibration c = {.launch = 5 * US,
+                         .run = 8 * US,
+                         .feed = 2 * US,
+                         .crossing = 100 * US,
+                         .up = 1e9,
+                         .down = 2e9,
+                         .up_pinned = 1e9,
+                         .flops = 1e9,
+                         .bytes = 1e12};
+    for (int k = 0; k < STK_PACES; k++)
+        for (int i = 0; i < STK_PACE_POINTS; i++) {
+            c.pace[k].work[i] = 1e4 * (double)(1 << 4 * i);
+            c.pace[k].seconds[i] = 1e-9 * c.pace[k].work[i];
+        }
+    return c;
+}
+
+TEST(seconds_lie_between_the_points_that_were_measured)
+{
+    stk_calibration c = made_up();
+    stk_pace *p = &c.pace[STK_PACE_SUM];
+    for (int i = 0; i < STK_PACE_POINTS; i++)
+        CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, p->work[i]), p->seconds[i], 1e-12);
+    CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, 0), 5 * US, 1e-12);
+    CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, 5e3), 7.5 * US,
+               1e-12); /* half of what a launch leaves */
+    CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, 4e4), 40 * US, 1e-12);
+    CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, 1e9), 1,
+               1e-9);              /* in proportion behind the last */
+    p->seconds[1] = p->seconds[0]; /* twice the rate at the second point: halfway, the same time */
+    CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, 4e4), 10 * US, 1e-12);
+    c.pace[STK_PACE_SUM] = (stk_pace){0}; /* nothing known but that it is a launch */
+    CHECK_NEAR(stk_pace_seconds(&c, STK_PACE_SUM, 1e9), 5 * US, 1e-12);
+}
+
+static stk_program *compiled(const char *device, void (*build)(stk_graph *))
+{
+    stk_graph *g = NULL;
+    stk_device *d = NULL;
+    stk_program *p = NULL;
+    stk_error err;
+    CHECK_OK(stk_graph_new(&g, &err));
+    CHECK_OK(stk_device_open(device, 0, &d, &err));
+    build(g);
+    CHECK_OK(stk_program_new(g, &(stk_program_options){.device = d}, &p, &err));
+    stk_graph_release(g);
+    stk_device_release(d);
+    return p;
+}
+
+static void two_products(stk_graph *g)
+{
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){100, 100});
+    stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){100, 100});
+    stk_g_output(g, "y", stk_g_matmul(g, stk_g_matmul(g, x, w), w));
+}
+
+TEST(a_run_is_its_kernels_its_inputs_and_its_own_cost)
+{
+    stk_calibration c = made_up();
+    stk_program *p = compiled("cpu:0", two_products);
+    REQUIRE(p);
+    double products = 2 * 2e6 * 1e-9;
+    CHECK_NEAR(stk_program_predict(p, &c, NULL), 3 * US + 2 * US + products, 1e-9);
+    c.feed = c.run = 50 * US; /* a queue with slow marks */
+    CHECK_NEAR(stk_program_predict(p, &c, NULL), 45 * US + 50 * US + products, 1e-9);
+    c.up_pinned = 1e5; /* 40 000 bytes: 0.4 s of travelling hide the rest */
+    CHECK_NEAR(stk_program_predict(p, &c, NULL), 0.4, 1e-9);
+    c.up_pinned = 1e9;
+    c.bytes = 1e6; /* memory so slow that the products wait for their 120 000 bytes */
+    CHECK_NEAR(stk_program_predict(p, &c, NULL), 95 * US + 2 * 0.12, 1e-9);
+    stk_program_release(p);
+}
+
+/* apart:0 lacks erf. */
+static void with_an_island(stk_graph *g)
+{
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){100, 100});
+    stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){100, 100});
+    stk_g_output(g, "y", stk_g_matmul(g, stk_g_erf(g, stk_g_matmul(g, x, w)), w));
+}
+
+TEST(an_island_costs_its_crossing_its_bytes_and_the_processors_time)
+{
+    setenv("STOKER_APART", "1", 1);
+    stk_calibration c = made_up(), host = made_up();
+    stk_island row;
+    stk_program *p = compiled("apart:0", with_an_island);
+    REQUIRE(p);
+    REQUIRE(CHECK_EQ_I64(stk_program_islands(p, 1, &row), 1));
+    double roads = 40000 / 2e9 + 40000 / 1e9;
+    CHECK_NEAR(stk_island_predict(&row, true, &c), 100 * US + roads, 1e-12);
+    CHECK_NEAR(stk_island_predict(&row, false, &c), roads, 1e-12);
+    double without = 3 * US + 2 * US + 2 * 2e6 * 1e-9 + 100 * US + roads;
+    CHECK_NEAR(stk_program_predict(p, &c, NULL), without, 1e-9);
+    double body = 80000 * 1e-9 -
+                  host.launch; /* a walk over both arrays; one launch is part of the crossing */
+    CHECK_NEAR(stk_program_predict(p, &c, &host), without + body, 1e-9);
+    stk_program_release(p);
+}
+
+TEST_MAIN()
