@@ -65,11 +65,12 @@ static stk_status make(candidate *c, stk_model *model, const stk_trainer_options
 
 /* ---- trying ------------------------------------------------------------------------------------------------------ */
 
-enum { TURNS = 9 };
+enum { MOST_TURNS = 25, LEAST_TURNS = 7 };
 
 typedef struct times {
-    double seconds[TURNS];
-    int64_t steps; /* of one turn */
+    double seconds[MOST_TURNS];
+    int64_t steps; /* of one turn; 0: is not tried */
+    int32_t turns;
 } times;
 
 static stk_status turn(candidate *c, int64_t steps, double *seconds, stk_error *err)
@@ -93,19 +94,23 @@ static int by_size(const void *a, const void *b)
 
 static void sum_up(times *t, stk_forecast *row)
 {
-    qsort(t->seconds, TURNS, sizeof *t->seconds, by_size);
+    qsort(t->seconds, (size_t)t->turns, sizeof *t->seconds, by_size);
     row->measured = t->seconds[0];
-    row->scatter = (t->seconds[TURNS / 2] - t->seconds[0]) / row->measured;
+    row->scatter = (t->seconds[t->turns / 2] - t->seconds[0]) / row->measured;
 }
 
-/* A first stretch settles threads and caches and says how many steps make a turn of 20 ms. */
+/* A first stretch settles threads and caches and says how many steps make a turn: 8 ms, short enough to fall between two
+ * disturbances. Long steps have fewer turns, a quarter of a second of them. */
 static stk_status settle(candidate *c, times *t, stk_error *err)
 {
+    static const double TURN = 0.008, ALL = 0.25;
     double each = 0;
     STK_TRY(turn(c, 1, &each, err));
     int64_t steps = (int64_t)fmin(fmax(0.05 / fmax(each, 1e-7), 2), 2000);
     STK_TRY(turn(c, steps, &each, err));
-    t->steps = (int64_t)fmin(fmax(0.02 / fmax(each, 1e-7), 1), 5000);
+    t->steps = (int64_t)fmin(fmax(TURN / fmax(each, 1e-7), 1), 5000);
+    double turns = ALL / fmax((double)t->steps * each, 1e-7);
+    t->turns = (int32_t)fmin(fmax(turns, LEAST_TURNS), MOST_TURNS);
     return STK_OK;
 }
 
@@ -118,9 +123,9 @@ static stk_status try_close(candidate *c, double close, stk_placement *p, stk_er
     for (int32_t i = 0; i < p->n; i++)
         if (!p->row[i].trouble[0] && p->row[i].predicted <= close * best)
             STK_TRY(settle(&c[i], &t[i], err));
-    for (int k = 0; k < TURNS; k++)
+    for (int k = 0; k < MOST_TURNS; k++)
         for (int32_t i = 0; i < p->n; i++)
-            if (t[i].steps) STK_TRY(turn(&c[i], t[i].steps, &t[i].seconds[k], err));
+            if (k < t[i].turns) STK_TRY(turn(&c[i], t[i].steps, &t[i].seconds[k], err));
     for (int32_t i = 0; i < p->n; i++)
         if (t[i].steps) sum_up(&t[i], &p->row[i]);
     return STK_OK;

@@ -14,6 +14,8 @@ static void apart_with(const char *name, const char *value)
                                       "STOKER_APART_BLOCK",   "STOKER_APART_MEMORY",
                                       "STOKER_APART_ROAD",    "STOKER_AUTO"};
     setenv("STOKER_APART", "1", 1);
+    setenv("STOKER_OPENCL", "",
+           1); /* whatever else this machine has would have to be compiled for */
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) unsetenv(all[i]);
     if (name) setenv(name, value, 1);
 }
@@ -111,7 +113,6 @@ TEST(calibration_is_measured_once_and_kept)
     }
 }
 
-/* There may be other devices on this machine. */
 static const stk_forecast *row_of(const stk_placement *p, const char *device)
 {
     for (int32_t i = 0; i < p->n; i++)

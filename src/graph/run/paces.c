@@ -9,8 +9,12 @@
 
 /* ---- programs -------------------------------------------------------------------------------------------- */
 
-/* The same once more beside it, so that small work stands out against what a run costs anyway. */
-static const int copies[STK_PACE_POINTS] = {16, 16, 4, 1};
+/* Several of the same side by side, so that small work stands out against what a run costs anyway. Updates would be joined. */
+static int copies_of(stk_pace_kind kind, int i)
+{
+    static const int copies[STK_PACE_POINTS] = {16, 16, 4, 1};
+    return kind == STK_PACE_UPDATE ? 1 : copies[i];
+}
 
 /* Names are made: no two copies share anything. */
 static stk_val variable(stk_graph *g, stk_dtype dtype, int32_t rank, const int64_t *shape)
@@ -50,6 +54,20 @@ static void build_math(stk_graph *g, int i)
         y = stk_g_div(g, y, stk_g_add(g, stk_g_sqrt(g, stk_g_mul(g, y, y)), b));
     }
     output(g, y);
+}
+
+/* Two weights after Adam. */
+static void build_update(stk_graph *g, int i)
+{
+    stk_val slow = stk_g_scalar(g, STK_F32, 0.1), small = stk_g_scalar(g, STK_F32, 1e-3);
+    for (int k = 0; k < 2; k++) {
+        stk_val d = array(g, rows_of[i] / 2, WIDE), m = array(g, rows_of[i] / 2, WIDE),
+                v = array(g, rows_of[i] / 2, WIDE), w = array(g, rows_of[i] / 2, WIDE);
+        stk_val mean = stk_g_lerp(g, m, d, slow), square = stk_g_lerp_square(g, v, d, small);
+        stk_g_assign(g, m, mean);
+        stk_g_assign(g, v, square);
+        stk_g_assign(g, w, stk_g_fnma(g, stk_g_div_sqrt(g, mean, square, small), small, w));
+    }
 }
 
 static void build_move(stk_graph *g, int i)
@@ -191,12 +209,12 @@ static void note(const stk_program *p, const stk_calibration *c, stk_pace_kind k
     for (int64_t k = 0; k < p->plan.ntasks; k++) {
         const stk_task *t = &p->plan.tasks[k];
         if (t->kernel < 0) continue;
-        stk_pace_kind of = stk_task_kind(t);
+        stk_pace_kind of = stk_task_kind(&p->plan, t);
         if (of == kind || (kind == STK_PACE_MATH && of == STK_PACE_WALK)) {
             own++;
             all += stk_task_work(t, kind);
         } else {
-            seconds -= stk_task_seconds(t, c);
+            seconds -= stk_task_seconds(&p->plan, t, c);
         }
     }
     *work = own ? all / own : 0;
@@ -211,22 +229,28 @@ static stk_status measure(stk_device *d, stk_pace_kind kind, int i, stk_calibrat
     double seconds = 0;
     stk_program_options o = {.device = d};
     STK_TRY(stk_graph_new(&g, err));
-    for (int k = 0; k < copies[i]; k++) builders[kind](g, i);
+    for (int k = 0; k < copies_of(kind, i); k++) builders[kind](g, i);
     stk_status status = stk_program_new(g, &o, &p, err);
     stk_graph_release(g);
     if (status == STK_OK && p->islands.count == 0) { /* what it lacks has no pace */
         status = stk_time_runs(p, &seconds, err);
-        if (status == STK_OK)
-            note(p, c, kind, seconds, &c->pace[kind].work[i], &c->pace[kind].seconds[i]);
+        stk_pace *to = &c->pace[kind];
+        if (status == STK_OK) note(p, c, kind, seconds, &to->work[i], &to->seconds[i]);
+        if (i && to->seconds[i] > 0) /* more work never takes less */
+            to->seconds[i] = fmax(to->seconds[i], to->seconds[i - 1]);
     }
     stk_program_release(p);
     return status;
 }
 
+/* What is slow already is not measured with more: from there on it is in proportion. */
 stk_status stk_paces_measure(stk_device *d, stk_calibration *c, stk_error *err)
 {
+    static const double SLOW = 2e-3;
     for (int kind = 0; kind < STK_PACES; kind++)
-        for (int i = 0; i < STK_PACE_POINTS; i++)
+        for (int i = 0; i < STK_PACE_POINTS; i++) {
+            if (i && c->pace[kind].seconds[i - 1] > SLOW) break;
             STK_TRY(measure(d, (stk_pace_kind)kind, i, c, err));
+        }
     return STK_OK;
 }

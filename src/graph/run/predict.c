@@ -65,7 +65,15 @@ static const bool in_flops[] = {
 #undef flops
 };
 
-stk_pace_kind stk_task_kind(const stk_task *t) { return (stk_pace_kind)kinds[t->kernel]; }
+/* A chain whose results are variables works in place, often on several variables in one launch. */
+stk_pace_kind stk_task_kind(const stk_plan *p, const stk_task *t)
+{
+    if (t->kernel != STK_K_CHAIN) return (stk_pace_kind)kinds[t->kernel];
+    for (int32_t i = 0; i < t->nargs; i++)
+        if (stk_is_output_arg(t, i) && p->home[stk_root(p, t->arg[i])].place != STK_AT_VARIABLE)
+            return STK_PACE_WALK;
+    return STK_PACE_UPDATE;
+}
 
 double stk_task_work(const stk_task *t, stk_pace_kind kind)
 {
@@ -90,11 +98,11 @@ double stk_pace_seconds(const stk_calibration *c, stk_pace_kind kind, double wor
 }
 
 /* A chain passes over memory or is busy with its operations; a product with few rows only reads its weights. */
-double stk_task_seconds(const stk_task *t, const stk_calibration *c)
+double stk_task_seconds(const stk_plan *p, const stk_task *t, const stk_calibration *c)
 {
-    stk_pace_kind kind = stk_task_kind(t);
+    stk_pace_kind kind = stk_task_kind(p, t);
     double seconds = stk_pace_seconds(c, kind, stk_task_work(t, kind));
-    if (t->kernel == STK_K_CHAIN)
+    if (kind == STK_PACE_WALK)
         seconds = fmax(seconds, stk_pace_seconds(c, STK_PACE_MATH, t->flops));
     else if (in_flops[kind] && c->bytes > 0)
         seconds = fmax(seconds, t->bytes / c->bytes);
@@ -133,7 +141,7 @@ static double predict_tasks(const stk_program *p, const stk_calibration *c,
     for (int64_t k = 0; k < p->plan.ntasks; k++) {
         const stk_task *t = &p->plan.tasks[k];
         if (t->kernel >= 0)
-            seconds += stk_task_seconds(t, c);
+            seconds += stk_task_seconds(&p->plan, t, c);
         else if (p->control && p->control[k])
             seconds += predict_control(p->control[k], c, host);
     }

@@ -6,9 +6,9 @@
 #include "stoker/calibrate.h"
 
 /* predict.c */
-stk_pace_kind stk_task_kind(const stk_task *t);
+stk_pace_kind stk_task_kind(const stk_plan *p, const stk_task *t);
 double stk_task_work(const stk_task *t, stk_pace_kind kind);
-double stk_task_seconds(const stk_task *t, const stk_calibration *c);
+double stk_task_seconds(const stk_plan *p, const stk_task *t, const stk_calibration *c);
 
 /* paces.c: fills in c->pace; launch and run are known. */
 stk_status stk_paces_measure(stk_device *d, stk_calibration *c, stk_error *err);
