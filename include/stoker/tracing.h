@@ -103,6 +103,10 @@ STK_API int32_t stk_program_outputs(const stk_program *p);
 STK_API STK_MUST_USE stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in,
                                                  int32_t nout, stk_tensor **out, stk_error *err);
 
+/* Loops of programs that this thread runs ask about every 50 ms, between two trips; true ends the run with
+ * STK_ERR_CANCELLED. What variables hold then is what the trips so far have written. NULL (the start): nobody is asked. */
+STK_API void stk_loop_interrupt(bool (*ask)(void *context), void *context);
+
 /* ---- programs over streams -------------------------------------------------------------------------------------
  * One run per element of a stream, until one of the reasons to stop: an epoch of a training whose step is a program.
  *

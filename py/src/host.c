@@ -34,6 +34,16 @@ bool py_raise_waiting(void)
     return true;
 }
 
+bool py_interrupted(void *context)
+{
+    (void)context;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    bool yes = PyErr_CheckSignals() != 0;
+    if (yes) py_put_aside("interrupted");
+    PyGILState_Release(lock);
+    return yes;
+}
+
 /* ---- host calls ------------------------------------------------------------------------------------------------ */
 
 typedef struct host_context {

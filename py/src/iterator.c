@@ -139,8 +139,7 @@ typedef struct py_iterator {
 static PyTypeObject *iterator_type;
 static py_iterator *all;
 
-/* Asked every 50 ms while an element takes longer: Ctrl-C. */
-static bool interrupted(void *context)
+bool py_data_interrupted(void *context)
 {
     (void)context;
     PyGILState_STATE state;
@@ -187,7 +186,7 @@ static int start_stream(py_iterator *it, uint64_t epoch)
     stk_status status;
     stk_stream_options o = stk_dataset_options(it->ds);
     o.epoch = it->epoch = epoch;
-    o.interrupt = interrupted;
+    o.interrupt = py_data_interrupted;
     Py_BEGIN_ALLOW_THREADS;
     status = stk_dataset_stream(it->ds, &o, &it->stream, &err);
     Py_END_ALLOW_THREADS;

@@ -91,17 +91,6 @@ static void epochs_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-/* Asked while a stream keeps us waiting, without the lock. */
-static bool interrupted(void *context)
-{
-    (void)context;
-    PyGILState_STATE lock = PyGILState_Ensure();
-    bool yes = PyErr_CheckSignals() != 0;
-    if (yes) py_put_aside("interrupted");
-    PyGILState_Release(lock);
-    return yes;
-}
-
 static int refuse_running(const py_epochs *e)
 {
     if (e->running) PyErr_SetString(PyExc_RuntimeError, "another thread runs over these batches");
@@ -120,7 +109,7 @@ static PyObject *epochs_begin(PyObject *self, PyObject *number)
     if ((epoch == -1 && PyErr_Occurred()) || refuse_running(e)) return NULL;
     end_stream(e);
     how.epoch = (uint64_t)epoch;
-    how.interrupt = interrupted;
+    how.interrupt = py_interrupted;
     Py_BEGIN_ALLOW_THREADS status = stk_dataset_stream(e->ds, &how, &stream, &err);
     Py_END_ALLOW_THREADS if (status != STK_OK) return py_raise(&err, NULL);
     e->over = (stk_over){.stream = stream};

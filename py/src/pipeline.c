@@ -333,8 +333,10 @@ static PyObject *do_reduce(PyObject *self, PyObject *args)
     if (out && !py_map_fn_fill(fn, schema, &f)) {
         stk_dataset *ds = handle(self);
         stk_status status;
+        stk_stream_options how = stk_dataset_options(ds);
+        how.interrupt = py_data_interrupted;
         Py_BEGIN_ALLOW_THREADS;
-        status = stk_dataset_reduce(ds, NULL, n, t, &f, out, &err);
+        status = stk_dataset_reduce(ds, &how, n, t, &f, out, &err);
         stk_dataset_release(ds);
         Py_END_ALLOW_THREADS;
         made = status == STK_OK ? py_tensors_list(out, n) : py_data_raise(&err, "ReduceDataset");
@@ -423,8 +425,10 @@ static PyObject *do_save(PyObject *self, PyObject *path)
     stk_status status;
     if (!to) return NULL;
     stk_dataset *ds = handle(self);
+    stk_stream_options how = stk_dataset_options(ds);
+    how.interrupt = py_data_interrupted;
     Py_BEGIN_ALLOW_THREADS;
-    status = stk_dataset_save(ds, to, NULL, &err);
+    status = stk_dataset_save(ds, to, &how, &err);
     stk_dataset_release(ds);
     Py_END_ALLOW_THREADS;
     if (status != STK_OK) return py_data_raise(&err, "SaveDataset");

@@ -196,7 +196,10 @@ static stk_tensor *handle_of(PyObject *o)
 
 static stk_status run(py_program *p, stk_tensor **in, stk_tensor **out, stk_error *err)
 {
+    static __thread bool may_interrupt;
     stk_status status;
+    if (!may_interrupt) stk_loop_interrupt(py_interrupted, NULL); /* Ctrl-C ends loops at once */
+    may_interrupt = true;
     py_booking booking = py_book_begin();
     take_turn(p);
     if (p->is_long) {

@@ -52,6 +52,7 @@ PyObject *py_flow_while(PyObject *module, PyObject *args);
 PyObject *py_flow_scan(PyObject *module, PyObject *args);
 /* Raises what a Python function inside of a program raised, if one did. */
 void py_put_aside(const char *name); /* the exception at hand waits for py_raise_waiting */
+bool py_interrupted(void *context); /* any thread without the lock: Ctrl-C, which then waits, too */
 bool py_raise_waiting(void);
 
 #endif

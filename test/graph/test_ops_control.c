@@ -1,5 +1,6 @@
 /* Control flow: values, gradients, gradients of gradients, mistakes. */
 #include "graph/op_case.h"
+#include "stoker/tracing.h"
 
 static stk_graph *new_body(void)
 {
@@ -171,6 +172,48 @@ TEST(mistakes)
     stk_graph_release(g);
     stk_graph_release(b);
     stk_graph_release(c);
+}
+
+static int asked;
+static bool call_away(void *context)
+{
+    asked++;
+    return *(const bool *)context;
+}
+
+/* A loop that would never end is called away; the next run is an ordinary one. */
+TEST(loops_can_be_interrupted)
+{
+    stk_error err;
+    stk_graph *g = NULL, *cond = new_body(), *body = new_body();
+    stk_program *p = NULL;
+    stk_tensor *x = NULL, *y = NULL;
+    bool away = true;
+    stk_program_options options = stk_program_options_defaults();
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_g_output(cond, "more",
+                 stk_g_lt(cond, stk_g_input(cond, "x", STK_F32, 0, NULL),
+                          stk_g_scalar(cond, STK_F32, 50)));
+    stk_val v = stk_g_input(body, "x", STK_F32, 0, NULL);
+    stk_g_output(body, "o", stk_g_mul(body, v, stk_g_scalar(body, STK_F32, 2)));
+    v = stk_g_input(g, "x", STK_F32, 0, NULL);
+    stk_g_output(g, "y", stk_g_while(g, cond, body, 1, 1, &v, 0));
+    CHECK_OK(stk_program_new_caller(g, &options, &p, &err));
+    CHECK_OK(stk_tensor_from(STK_F32, 0, NULL, &(float){0}, &x, &err)); /* twice 0 stays 0 */
+    stk_loop_interrupt(call_away, &away);
+    CHECK_FAILS(stk_program_call(p, 1, &x, 1, &y, &err), STK_ERR_CANCELLED, "interrupted");
+    CHECK(asked == 1 && !y);
+    away = false;
+    *(float *)x->data = 7;
+    CHECK_OK(stk_program_call(p, 1, &x, 1, &y, &err));
+    CHECK(*(float *)y->data == 56);
+    stk_loop_interrupt(NULL, NULL);
+    stk_tensor_release(x);
+    stk_tensor_release(y);
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_graph_release(cond);
+    stk_graph_release(body);
 }
 
 TEST_MAIN()

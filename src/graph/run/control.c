@@ -3,7 +3,10 @@
 #include "graph/run/control.h"
 #include "graph/run/island.h"
 
+#include "base/clock.h"
 #include "base/trace.h"
+#include "graph/ir/op.h"
+#include "stoker/tracing.h"
 
 #include <string.h>
 
@@ -140,7 +143,31 @@ static stk_status run_cond(stk_device *d, const stk_control *c, const stk_addres
                     c->out_bytes, err);
 }
 
-enum { MOST = 512 };
+/* ---- loops that may be called away ------------------------------------------------------------------------- */
+
+enum { MOST = 512, LOOK_UP_NS = 50000000 };
+static __thread struct {
+    bool (*ask)(void *context);
+    void *context;
+    int64_t asked;
+} interrupt __attribute__((tls_model("initial-exec")));
+
+void stk_loop_interrupt(bool (*ask)(void *context), void *context)
+{
+    interrupt.ask = ask;
+    interrupt.context = context;
+}
+
+static stk_status may_go_on(stk_error *err)
+{
+    if (!interrupt.ask) return STK_OK;
+    int64_t now = stk_now_ns();
+    if (now - interrupt.asked < LOOK_UP_NS) return STK_OK;
+    bool over = interrupt.ask(interrupt.context);
+    interrupt.asked = stk_now_ns();
+    STK_TRY(stk_host_failure(err)); /* an answer that is a failure of its own says more */
+    return over ? stk_fail(err, STK_ERR_CANCELLED, "interrupted in a loop of a program") : STK_OK;
+}
 
 static stk_status run_while(stk_device *d, const stk_control *c, const stk_address *arg,
                             stk_error *err)
@@ -151,6 +178,7 @@ static stk_status run_while(stk_device *d, const stk_control *c, const stk_addre
     memcpy(in, arg, (size_t)c->nin * sizeof *in);
     for (int turn = 0;; turn ^= 1) {
         bool more = false;
+        STK_TRY(may_go_on(err));
         STK_TRY(run_body(d, c->body[0], c->nin, in, 1, &pred, &one, err));
         STK_TRY(read_bool(d, pred, &more, err));
         if (!more) break;
@@ -192,8 +220,10 @@ static stk_status run_scan(stk_device *d, const stk_control *c, const stk_addres
 {
     stk_address in[MOST];
     memcpy(in, arg, (size_t)c->nin * sizeof *in);
-    for (int64_t t = 0; t < c->trips; t++)
+    for (int64_t t = 0; t < c->trips; t++) {
+        STK_TRY(may_go_on(err));
         STK_TRY(run_trip(d, c, arg, t, t + 1 == c->trips, (int)(t & 1), in, err));
+    }
     for (int64_t i = 0; c->trips == 0 && i < c->ncarry; i++)
         if (c->in_bytes[i])
             STK_TRY(d->vt->queue.copy(d, arg[c->nin + i], arg[i], (size_t)c->in_bytes[i], err));
