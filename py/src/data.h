@@ -16,7 +16,8 @@
 stk_status py_data_keep_error(char kind, stk_error *err);
 /* With the lock: raises what err stands for. Returns NULL. */
 void *py_data_raise(const stk_error *err, const char *op);
-bool py_data_interrupted(void *context); /* asked every 50 ms while an element takes longer: Ctrl-C */
+bool py_data_interrupted(
+    void *context); /* asked every 50 ms while an element takes longer: Ctrl-C */
 /* True once the interpreter is on its way out: nobody takes the lock any more. */
 bool py_data_is_over(void);
 /* The lock, for threads of the library. False: there is no interpreter any more; err says so. */

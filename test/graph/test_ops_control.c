@@ -191,9 +191,9 @@ TEST(loops_can_be_interrupted)
     bool away = true;
     stk_program_options options = stk_program_options_defaults();
     CHECK_OK(stk_graph_new(&g, &err));
-    stk_g_output(cond, "more",
-                 stk_g_lt(cond, stk_g_input(cond, "x", STK_F32, 0, NULL),
-                          stk_g_scalar(cond, STK_F32, 50)));
+    stk_g_output(
+        cond, "more",
+        stk_g_lt(cond, stk_g_input(cond, "x", STK_F32, 0, NULL), stk_g_scalar(cond, STK_F32, 50)));
     stk_val v = stk_g_input(body, "x", STK_F32, 0, NULL);
     stk_g_output(body, "o", stk_g_mul(body, v, stk_g_scalar(body, STK_F32, 2)));
     v = stk_g_input(g, "x", STK_F32, 0, NULL);
