@@ -2,10 +2,11 @@
 
     tensorflow, tensorflow.X          -> stoker.tf, stoker.tf.X            (the same module objects)
     tensorflow.keras[.X]              -> keras._tf_keras.keras[.X]         (the same module objects)
-    tensorflow.python.X               -> small stand-ins, see stoker/tf/_python.py
+    tensorflow.python.X, .core.X      -> small stand-ins, see stoker/tf/_python.py
     keras.src.backend.tensorflow      -> stoker/_keras, with Keras' own folder behind it on the path: a module
                                          that we do not have is Keras' own, running over stoker.tf
     keras.src.backend.config          -> Keras' own, then the backend is set to "tensorflow"
+    jax.experimental.jax2tf           -> stoker/_jax2tf.py: the standard one speaks to TensorFlow's inside
     multiprocessing.spawn             -> the standard one, whose children install this finder too
 
 No file of Keras is changed. `install()` is idempotent; it refuses when the real TensorFlow is already loaded, because
@@ -118,6 +119,8 @@ class Finder(importlib.abc.MetaPathFinder):
             return _tensorflow_spec(name)
         if name == _BACKEND:
             return _backend_spec(name, path)
+        if name == "jax.experimental.jax2tf":
+            return _alias(name, "stoker._jax2tf", False)
         if name in _THEN:
             spec = importlib.machinery.PathFinder.find_spec(name, path)
             if spec is not None:
@@ -146,7 +149,7 @@ def _tensorflow_spec(name):
         importlib.import_module("keras._tf_keras.keras")
         found = importlib.util.find_spec(target)
         return None if found is None else _alias(name, target, found.submodule_search_locations is not None)
-    if rest == "python" or rest.startswith("python.") or rest.startswith("compiler"):
+    if rest.partition(".")[0] in ("python", "compiler", "core"):
         from stoker.tf import _python
 
         module = _python.module(name)

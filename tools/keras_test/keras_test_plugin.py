@@ -31,6 +31,13 @@ def _excluded():
     return found
 
 
+def _names(path, outcomes):
+    """Tests of a list of outcomes that ended in one of these."""
+    if not path or not os.path.exists(path):
+        return set()
+    return {parts[1] for parts in (line.rstrip("\n").split("\t") for line in open(path)) if parts[0] in outcomes}
+
+
 def _short(nodeid):
     return nodeid.partition("keras/src/")[2] or nodeid
 
@@ -49,7 +56,8 @@ def pytest_collection_modifyitems(config, items):
             if name == pattern or (pattern.endswith("*") and name.startswith(pattern[:-1])):
                 item.add_marker(pytest.mark.skip(reason="excluded: " + reason))
         kept.append(item)
-    items[:] = kept
+    first = _names(os.environ.get("KERAS_TEST_FIRST"), ("failed", "error", "crashed", "skipped"))
+    items[:] = sorted(kept, key=lambda item: _short(item.nodeid) not in first) if first else kept
 
 
 def _too_long(signum, frame):

@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 from stoker import _autograph, _stoker
-from stoker.tf._base import Tensor, o, static, string, tensor
+from stoker.tf._base import Tensor, dims, host, o, static, string, tensor
 from stoker.tf._specs import as_dtype
 
 VERSION = "2.21.0"
@@ -64,9 +64,21 @@ def no_gradient(op_type):
 
 
 def bitcast(input, type, name=None):
+    """The same bytes as another type: a smaller one adds a dimension at the end, a larger one takes it away."""
     x, kind = tensor(input), as_dtype(type)
-    array = np.ascontiguousarray(x.numpy())
-    return tensor(array.view(kind.as_numpy_dtype), kind)
+    shape, ratio = dims(x), (x.dtype.size, kind.size)
+    if ratio[0] > ratio[1]:
+        shape = shape + [ratio[0] // ratio[1]]
+    elif ratio[0] < ratio[1]:
+        if not shape or shape[-1] != ratio[1] // ratio[0]:
+            raise ValueError(f"Cannot bitcast from {x.dtype.name} to {kind.name}: the last dimension must be {ratio[1] // ratio[0]},"
+                             f" the shape is {tuple(shape)}")
+        shape = shape[:-1]
+
+    def same_bytes(array):
+        return np.frombuffer(np.ascontiguousarray(array).tobytes(), kind.as_numpy_dtype).reshape(shape)
+
+    return host("Bitcast", same_bytes, [x], kind, shape)
 
 
 def histogram_fixed_width(values, value_range, nbins=100, dtype="int32", name=None):
@@ -316,16 +328,6 @@ def keras_get_session():
 
 def Dimension(value):
     return value
-
-
-class SummaryMetadata:
-    class PluginData:
-        def __init__(self, plugin_name="", content=b""):
-            self.plugin_name, self.content = plugin_name, content
-
-    def __init__(self, plugin_data=None, display_name="", summary_description="", data_class=0):
-        self.plugin_data, self.display_name = plugin_data or self.PluginData(), display_name
-        self.summary_description = summary_description
 
 
 def enable_eager_execution(config=None, device_policy=None, execution_mode=None):

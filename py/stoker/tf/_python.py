@@ -1,4 +1,4 @@
-"""The few names of TensorFlow's inside (tensorflow.python.*) that Keras and programs import."""
+"""The few names of TensorFlow's inside (tensorflow.python.*, tensorflow.core.*) that Keras and programs import."""
 import types
 
 _made = {}
@@ -119,7 +119,13 @@ def _xla():
     return {"dynamic_update_slice": dynamic_update_slice}
 
 
-_CONTENTS = {
+def _messages(*names):
+    from stoker.tf import _event_messages
+
+    return {name: getattr(_event_messages, name) for name in names}
+
+
+_CONTENTS = {  # below tensorflow.python and tensorflow.compiler; what is below tensorflow.core says so
     "tf2xla.python.xla": _xla,
     "trackable.data_structures": _list_wrapper,
     "training.tracking.data_structures": _list_wrapper,
@@ -143,6 +149,10 @@ _CONTENTS = {
     "client.device_lib": lambda: {"list_local_devices": lambda: _framework_config()["list_physical_devices"]()},
     "framework.errors_impl": lambda: vars(__import__("stoker.tf.errors", fromlist=["errors"])),
     "platform.tf_logging": lambda: {"get_logger": __import__("logging").getLogger},
+    "core.util.event_pb2": lambda: _messages("Event"),
+    "core.framework.summary_pb2": lambda: _messages("Summary", "SummaryMetadata", "HistogramProto"),
+    "core.framework.tensor_pb2": lambda: _messages("TensorProto"),
+    "core.framework.tensor_shape_pb2": lambda: _messages("TensorShapeProto"),
     "util.nest": lambda: vars(__import__("stoker.tf.nest", fromlist=["nest"])),
 }
 
@@ -151,7 +161,7 @@ def module(name):
     """The stand-in for a module tensorflow.python...; None when there is none."""
     if name in _made:
         return _made[name]
-    path = name.removeprefix("tensorflow.python").removeprefix("tensorflow.compiler").removeprefix(".")
+    path = name.removeprefix("tensorflow.python").removeprefix("tensorflow.compiler").removeprefix("tensorflow").removeprefix(".")
     inner = [p for p in _CONTENTS if p == path or p.startswith(path + ".") or not path]
     if not inner:
         return None

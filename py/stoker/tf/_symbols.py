@@ -143,8 +143,12 @@ tf.xla.experimental from _other:
 tf.compat from _other:
     as_bytes as_str as_str_any as_text path_to_str forward_compatible
 tf.compat.v1 from _other:
-    reset_default_graph Dimension SummaryMetadata enable_eager_execution disable_eager_execution disable_v2_behavior
+    reset_default_graph Dimension enable_eager_execution disable_eager_execution disable_v2_behavior
     enable_v2_behavior set_random_seed get_default_graph keras_get_session
+tf.compat.v1 from _event_messages:
+    Event Summary SummaryMetadata HistogramProto
+tf.compat.v1.train from _event_messages:
+    summary_iterator
 tf.compat.v1 from _control:
     executing_eagerly name_scope
 tf.compat.v1.logging from _other:

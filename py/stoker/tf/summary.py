@@ -139,7 +139,7 @@ def text(name, data, step=None, description=None):
 
 
 def write(tag, tensor, step=None, metadata=None, name=None):
-    array = _np.asarray(_tensor(tensor).numpy())
+    array = _array(tensor)
     plugin = getattr(getattr(metadata, "plugin_data", None), "plugin_name", "") or "tensors"
     content = getattr(getattr(metadata, "plugin_data", None), "content", b"")
     return _write(tag, array, plugin, step, None, content)
