@@ -38,6 +38,8 @@ def shape_n(input, out_type=int32, name=None):
 def size(input, out_type=int32, name=None):
     if hasattr(input, "row_splits"):
         return size(input.flat_values, out_type)
+    if hasattr(input, "dense_shape"):
+        return tensor(int(np.prod(input.shape.as_list(), dtype=np.int64)), out_type or int32)
     return tensor(int(np.prod(dims(tensor(input)), dtype=np.int64)), out_type or int32)
 
 

@@ -41,6 +41,10 @@ class NotTraceable(Exception):
     """Something that no program can hold: the function that does it runs eagerly, and the profile says why."""
 
 
+class ValueNeeded(NotTraceable, errors.OperatorNotAllowedInGraphError):
+    """Asked for the value of something that a program will compute: the function runs eagerly then."""
+
+
 def not_traceable(reason):
     raise NotTraceable(reason)
 
@@ -100,7 +104,7 @@ def axis_of(axis, rank_, op="Axis"):
 def static(x, what="a value"):
     """The Python value of something that must be known now."""
     if is_symbolic(x):
-        raise errors.OperatorNotAllowedInGraphError(
+        raise ValueNeeded(
             f"{what} depends on a value that is only known when the function runs; Stoker's programs need it when they "
             "are made")
     return np.asarray(x)

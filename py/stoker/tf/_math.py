@@ -185,7 +185,7 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype=int32, nam
         return _ragged.bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output)
     arr = o.cast(tensor(arr), int64)
     length = _bin_length(arr, minlength, maxlength)
-    rows = o.reshape(arr, [-1]) if axis in (None, 0) else o.reshape(arr, [-1, dims(arr)[-1]])
+    rows = o.reshape(arr, [-1]) if axis in (None, 0) or len(dims(arr)) == 1 else o.reshape(arr, [-1, dims(arr)[-1]])
     if dims(rows) == [0] or length == 0:
         return zeros([length], dtype)
     hot = o.one_hot(rows, length, dtype=as_dtype(dtype) if weights is None else tensor(weights).dtype)

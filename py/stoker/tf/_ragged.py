@@ -306,8 +306,26 @@ def _bytes(text):
     return text.encode() if isinstance(text, str) else text
 
 
-def gather(params, indices):
+def _gather_inside(params, indices, axis):
+    """Ragged places along an inner axis of a dense tensor: the sizes before that axis become even rows around them."""
+    params = tensor(params)
+    before, after = dims(params)[:axis], dims(params)[axis + 1:]
+    count, many = int(np.prod(before)), dims(indices.flat_values)[0]
+    picked = o.reshape(o.gather(params, indices.flat_values, axis=axis), [count * many] + after)
+    for splits in reversed([static(s) for s in indices.nested_row_splits]):
+        rows = splits[:-1][None, :] + np.arange(count)[:, None] * splits[-1]
+        picked = RaggedTensor(picked, np.append(np.ravel(rows), count * splits[-1]))
+    rows = len(static(indices.row_splits)) - 1
+    for size in reversed(before):
+        count //= size
+        picked, rows = RaggedTensor(picked, np.arange(count * size + 1) * rows), size
+    return picked
+
+
+def gather(params, indices, axis=0):
     if isinstance(indices, RaggedTensor):
+        if axis and not isinstance(params, RaggedTensor):
+            return _gather_inside(params, indices, axis % len(dims(tensor(params))))
         return indices.with_flat_values(o.gather(params, indices.flat_values)) if not isinstance(params, RaggedTensor) \
             else indices.with_flat_values(gather(params, indices.flat_values))
     rows = np.ravel(static(indices))
@@ -372,7 +390,10 @@ def bincount(arr, weights, minlength, maxlength, dtype, axis, binary_output):
     from stoker.tf import _math
 
     if hasattr(arr, "dense_shape"):
-        arr = RaggedTensor.from_sparse(arr)
+        if len(arr._shape) == 1:
+            return _math.bincount(arr.values, getattr(weights, "values", weights), minlength, maxlength, dtype,
+                                  binary_output=binary_output)
+        arr, weights = RaggedTensor.from_sparse(arr), RaggedTensor.from_sparse(weights) if hasattr(weights, "dense_shape") else weights
     rows = [_math.bincount(arr[n], None if weights is None else weights[n], minlength, maxlength, dtype,
                            binary_output=binary_output) for n in range(arr.nrows_int())]
     if axis in (None, 0):

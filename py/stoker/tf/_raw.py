@@ -15,6 +15,33 @@ def Bucketize(*, input, boundaries, name=None):
     return o.reshape(_array.searchsorted(o.cast(edges, kind), flat, side="right"), dims(x))
 
 
+def _unique_along(x, axis, out_idx):
+    """Slices along an axis, in order of first appearance."""
+    from stoker.tf import _array
+
+    x = tensor(x)
+    axis = int(np.ravel(np.asarray(axis))[0]) if np.size(axis) else 0
+    rows = np.moveaxis(_array._concrete(x, "UniqueV2"), axis, 0)
+    _, first, numbers, counts = np.unique(rows.reshape(len(rows), -1), axis=0, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    picked = np.moveaxis(rows[first[order]], 0, axis)
+    return tensor(picked, x.dtype), tensor(rank[np.ravel(numbers)], out_idx), tensor(counts[order], out_idx)
+
+
+def UniqueV2(*, x, axis, out_idx="int32", name=None):
+    from stoker.tf import _array
+
+    return _array.UniqueResult(*_unique_along(x, axis, out_idx)[:2])
+
+
+def UniqueWithCountsV2(*, x, axis, out_idx="int32", name=None):
+    from stoker.tf import _array
+
+    return _array.UniqueWithCounts(*_unique_along(x, axis, out_idx))
+
+
 # Pictures seen through a projection.
 
 def _reflected(x, size):

@@ -195,8 +195,11 @@ def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=
 
 
 def add(a, b, threshold=0):
+    """Two sparse tensors: what either has stays, zeros too, unless it is below the threshold."""
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
-        return from_dense(to_dense(a) + to_dense(b))
+        places = np.unique(np.concatenate([a.indices.numpy(), b.indices.numpy()]), axis=0)
+        made = SparseTensor(places, o.gather_nd(to_dense(a) + to_dense(b), tensor(places)), a._shape)
+        return made if not threshold else retain(made, o.greater_equal(o.abs(made.values), tensor(threshold, made.dtype)))
     return (to_dense(a) if isinstance(a, SparseTensor) else a) + (to_dense(b) if isinstance(b, SparseTensor) else b)
 
 
@@ -221,7 +224,8 @@ def mask(a, mask_indices, name=None):
 def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binary_output=False, name=None):
     from stoker.tf import _math
 
-    dense = _math.bincount(values, weights, minlength, maxlength, "float32" if weights is not None else "int64", axis=axis,
+    kind = "int64" if weights is None else weights.dtype if hasattr(weights, "dtype") else "float32"
+    dense = _math.bincount(values, weights, minlength, maxlength, kind, axis=axis,
                            binary_output=binary_output)
     return from_dense(dense)
 

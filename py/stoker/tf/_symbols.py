@@ -49,6 +49,12 @@ tf from _other:
     Operation Graph CriticalSection RegisterGradient no_gradient bitcast histogram_fixed_width histogram_fixed_width_bins fingerprint
     load_op_library edit_distance
 
+tf.math from _bessel:
+    bessel_i0 bessel_i0e bessel_i1 bessel_i1e
+tf.math.special from _bessel:
+    bessel_i0 bessel_i0e bessel_i1 bessel_i1e
+tf.nn from _ctc:
+    ctc_beam_search_decoder
 tf.math from C:
     abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh cumsum cumprod equal erf erfc exp expm1 floor floordiv
     floormod mod=floormod greater greater_equal is_finite is_inf is_nan less less_equal log log1p log_sigmoid logical_and
@@ -85,7 +91,7 @@ tf.nn from _array:
     space_to_batch batch_to_space
 
 tf.raw_ops from _raw:
-    Bucketize ImageProjectiveTransformV3
+    Bucketize ImageProjectiveTransformV3 UniqueV2 UniqueWithCountsV2
 tf.bitwise from C:
     bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 tf.ragged from _ragged:

@@ -92,7 +92,7 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     if hasattr(params, "row_splits") or hasattr(indices, "row_splits"):
         from stoker.tf import _ragged
 
-        return _ragged.gather(params, indices)
+        return _ragged.gather(params, indices, 0 if axis is None else int(static(axis)))
     batch_dims = int(batch_dims)
     if axis is None:
         axis = batch_dims

@@ -69,11 +69,14 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
 
 def band_part(input, num_lower, num_upper, name=None):
     x = _tensor(input)
-    low, high = int(_static(num_lower)), int(_static(num_upper))
     h, w = _dims(x)[-2:]
-    rows, columns = _np.ogrid[:h, :w]
-    keep = ((low < 0) | (rows - columns <= low)) & ((high < 0) | (columns - rows <= high))
-    return _o.where(_tensor(keep), x, _tensor(0, x.dtype))
+    below = _np.arange(h)[:, None] - _np.arange(w)[None, :]
+
+    def inside(distance, most):  # a negative number is no border; it may be known only when the program runs
+        most = _o.cast(_tensor(most), "int64")
+        return _o.logical_or(_o.less(most, _tensor(0, "int64")), _o.less_equal(_tensor(distance, "int64"), most))
+
+    return _o.where(_o.logical_and(inside(below, num_lower), inside(-below, num_upper)), x, _o.zeros_like(x))
 
 
 def _square_host(name, function):
