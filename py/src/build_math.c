@@ -238,14 +238,18 @@ BUILD(linear_scan)
 
 /* ---- linear algebra ------------------------------------------------------------------------------------ */
 
+/* Whole numbers are multiplied in doubles: sums of products of 8 and 16 bits are exact. The result's type counts before
+ * the product is cut to it. */
 BUILD(matmul)
 {
     bool ta = py_int(b), tb = py_int(b), aa = py_int(b), ab = py_int(b);
-    stk_dtype d = stk_g_dtype(b->g, b->x[0]);
-    if (py_dtype_kind(d) == 'F') ONE(stk_g_matmul_t(b->g, b->x[0], b->x[1], ta || aa, tb || ab));
-    stk_val x = stk_g_cast(b->g, b->x[0], STK_F64), y = stk_g_cast(b->g, b->x[1], STK_F64);
-    stk_val wide = stk_g_cast(b->g, stk_g_matmul_t(b->g, x, y, ta || aa, tb || ab), STK_I64);
-    ONE(stk_g_cast(b->g, wide, d));
+    int64_t asked = py_int(b);
+    stk_dtype d = stk_g_dtype(b->g, b->x[0]), out = asked < 0 ? d : (stk_dtype)asked;
+    stk_dtype work = py_dtype_kind(d) == 'F' ? out : STK_F64;
+    stk_val x = stk_g_cast(b->g, b->x[0], work), y = stk_g_cast(b->g, b->x[1], work);
+    stk_val product = stk_g_matmul_t(b->g, x, y, ta || aa, tb || ab);
+    if (work == out) ONE(product);
+    ONE(stk_g_cast(b->g, stk_g_cast(b->g, product, STK_I64), out));
 }
 BUILD(cross) { ONE(stk_g_cross(b->g, b->x[0], b->x[1])); }
 

@@ -77,3 +77,13 @@ def test_unique_rows():
     x = tf.constant([[2, 1], [0, 5], [2, 1]])
     y, places, counts = tf.raw_ops.UniqueWithCountsV2(x=x, axis=[0])
     assert y.numpy().tolist() == [[2, 1], [0, 5]] and places.numpy().tolist() == [0, 1, 0] and counts.numpy().tolist() == [2, 1]
+
+
+def test_products_of_small_numbers_in_a_wider_type():
+    a = np.random.default_rng(0).integers(-127, 127, (2, 3, 4)).astype("int8")
+    b = np.random.default_rng(1).integers(-127, 127, (4, 5)).astype("int8")
+    made = tf.matmul(a, b, output_type=tf.int32)
+    assert made.dtype == tf.int32 and np.array_equal(made, a.astype("int32") @ b.astype("int32"))
+    assert tf.matmul(a, b).dtype == tf.int8
+    half = tf.constant([[1.0, 2.0]], tf.bfloat16)
+    assert tf.matmul(half, half, transpose_b=True, output_type=tf.float32).dtype == tf.float32

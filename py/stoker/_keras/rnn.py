@@ -78,8 +78,10 @@ def _fits(mask, return_sequences, activation, recurrent_activation, unroll):
 
 
 def _same(tensors):
-    """All in the type of the first."""
+    """All in the type of the first, the inputs; of the kernel where those are whole numbers."""
     first = convert_to_tensor(tensors[0])
+    if not first.dtype.is_floating:
+        first = _o.cast(first, next(t for t in tensors[1:] if t is not None).dtype)
     return [first] + [None if t is None else convert_to_tensor(t, first.dtype) for t in tensors[1:]]
 
 
