@@ -70,9 +70,24 @@ static void draw_progress(void *context, double share, const char *doing)
             doing);
 }
 
+/* The data that the training would validate on: it takes its part of an epoch. */
+static stk_status load_validation(cli_run *r, stk_loaded_data *out, stk_error *err)
+{
+    const char *path = cli_text(r->args, "val", NULL);
+    if (!path) return STK_OK;
+    stk_status status = cli_load_data(r->args, r->model, 1, &path, true, out, err);
+    r->fit.validation = &out->view;
+    r->fit.validation_split = 0;
+    return status;
+}
+
 static stk_status examine(cli_run *r, void *context, stk_error *err)
 {
     const cli_args *args = r->args;
+    stk_loaded_data validation = {0};
+    if (!cli_double(args, "val-split", 0, 0.99, &r->fit.validation_split))
+        return cli_error(err, STK_ERR_ARGUMENT, "--val-split takes a share from 0 to 0.99");
+    if (r->data.dataset) r->fit.validation_split = 0; /* a folder of pictures has put it aside */
     const char *path = cli_text(args, "write", NULL);
     stk_job job = {0};
     stk_report *report = NULL;
@@ -80,6 +95,7 @@ static stk_status examine(cli_run *r, void *context, stk_error *err)
     if (cli_wants_bar(args, STDERR_FILENO)) o->progress = draw_progress, o->progress_context = o;
     stk_status status =
         cli_check_reports(args, (const char *[]){"write", "save-weights", NULL}, err);
+    if (status == STK_OK) status = load_validation(r, &validation, err);
     if (status == STK_OK) status = stk_train_job_new(r->trainer, &r->data.view, &r->fit, &job, err);
     if (status == STK_OK) {
         cli_begin_watching(r, &job);
@@ -94,6 +110,7 @@ static stk_status examine(cli_run *r, void *context, stk_error *err)
     if (status == STK_OK) tell_settings(args, &settings);
     if (status == STK_OK && cli_given(args, "apply")) status = apply(r, &settings, err);
     cli_catch_signals(NULL);
+    stk_loaded_data_release(&validation);
     return status;
 }
 
@@ -112,6 +129,8 @@ static const cli_option options[] = {
     {"keep-mathematics", NULL, "do not try other batch sizes and other numbers"},
     {"apply", NULL, "then train with the advice that changes no number"},
     {"save-weights", "FILE", "with --apply: write the trained weights"},
+    {"val", "FILE", "data that the training would validate on after each epoch"},
+    {"val-split", "SHARE", "or this share of the data, from its end"},
     {"write", "FILE", "store that advice as JSON for later runs"},
     CLI_WATCHING_OPTIONS,
     CLI_DATA_OPTIONS,

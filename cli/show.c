@@ -163,6 +163,6 @@ void cli_json_times(FILE *out, const stk_trainer *t, const stk_report *books)
     fprintf(out, "{");
     for (int k = 0; k < STK_BOOK_COUNT; k++)
         fprintf(out, "\"%s\": %.6f, ", stk_book_name((stk_book)k), b.seconds[k]);
-    fprintf(out, "\"build\": %.6f, \"validation\": %.6f, \"steps\": %.6f}", b.build, b.validation,
-            b.unsplit);
+    fprintf(out, "\"build\": %.6f, \"validation\": %.6f, \"epoch ends\": %.6f, \"steps\": %.6f}",
+            b.build, b.validation, b.epoch_ends, b.unsplit);
 }

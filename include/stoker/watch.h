@@ -146,8 +146,8 @@ STK_API int64_t stk_report_phase_steps(const stk_report *report, stk_phase phase
 typedef struct stk_budget {
     double total; /* seconds; everything below adds up to it */
     double seconds[STK_BOOK_COUNT];
-    double build, validation, unsplit;
-    int64_t steps, samples, sampled; /* sampled: steps that were looked at closely */
+    double build, validation, epoch_ends, unsplit; /* epoch_ends: callbacks of epochs */
+    int64_t steps, samples, sampled;               /* sampled: steps that were looked at closely */
 } stk_budget;
 STK_API void stk_budget_of(const stk_train_times *times, const stk_report *report, stk_budget *out);
 STK_API double stk_budget_computing(const stk_budget *budget); /* share that is arithmetic */
@@ -171,6 +171,11 @@ typedef struct stk_job_knob {
     int64_t most;    /* largest sensible value; 0 = no limit known */
 } stk_job_knob;
 
+/* Seconds of what is done once at the end of an epoch. */
+typedef struct stk_epoch_end {
+    double callbacks, checkpoint;
+} stk_epoch_end;
+
 /* A variant is the job running with some settings. Several variants are open at a time and take turns; each keeps its own
  * position in the data. They may share weights: the doctor saves before and restores afterwards. */
 typedef struct stk_job {
@@ -190,6 +195,15 @@ typedef struct stk_job {
     int32_t (*stages)(void *context, void *variant, stk_watch_stage *out, int32_t most);
     /* (optional) what those should know who read times of this variant ("measured with 9 of 900 elements"); "": nothing. */
     void (*remark)(void *context, void *variant, char *text, size_t size);
+    /* (optional) programs made so far, and why the last one was ("input 'x' is f32[32,17], it was f32[32,23] before"). */
+    int32_t (*programs)(void *context, char *why, size_t size);
+    /* Epochs, where the job has such. What their ends cost is measured apart: run must not contain it. */
+    int64_t epoch_steps; /* 0 = not known */
+    /* (optional) does once what comes at the end of an epoch apart from validation: callbacks, a checkpoint */
+    stk_status (*epoch_end)(void *context, stk_epoch_end *out, stk_error *err);
+    /* (optional) the validation, as a job of its own whose steps are its batches */
+    const struct stk_job *validation;
+    int64_t validation_steps, validation_every; /* batches of one validation; epochs between two */
 } stk_job;
 
 typedef struct stk_doctor_options {
@@ -253,12 +267,36 @@ STK_API STK_MUST_USE stk_status stk_job_compare(const stk_job *job, const stk_jo
                                                 stk_error *err);
 
 /* A job over a trainer: fit with these options, in short stretches. Its weights, optimizer state and step number are put
- * back by the doctor. All arguments are borrowed and must outlive the job; validation, checkpoints and epochs of the
- * options play no part. Release it with stk_train_job_release. */
+ * back by the doctor. All arguments are borrowed and must outlive the job. Validation, callbacks of epochs and checkpoints (written
+ * beside the real one) are measured apart from the steps. Release it with stk_train_job_release. */
 STK_API STK_MUST_USE stk_status stk_train_job_new(stk_trainer *trainer, const stk_train_data *data,
                                                   const stk_fit_options *fit, stk_job *out,
                                                   stk_error *err);
 STK_API void stk_train_job_release(stk_job *job); /* NULL and never-filled ones are fine */
+
+/* A job over a step that is a program of its own (stk_program_new_caller), run over the batches of a dataset: what a recorder made of a
+ * loop. Everything is borrowed and must outlive the job. */
+struct stk_over; /* tracing.h */
+typedef struct stk_recorded_step {
+    const char *name;
+    stk_dataset *dataset;            /* its elements are batches */
+    int64_t epoch_steps, plan_steps; /* 0 = not known */
+    void *context;
+    /* The program for an element like this (borrowed) on so many threads at most (0: as it is). into->leaf and into->given say
+     * what its inputs are, as for stk_program_over. */
+    stk_status (*program)(void *context, int32_t threads, int32_t nparts, stk_tensor *const *parts,
+                          struct stk_over *into, stk_program **out, stk_error *err);
+    /* (optional) the same examples in batches of so many rows; for the job to release */
+    stk_dataset *(*rebatch)(void *context, int64_t rows, stk_error *err);
+    int64_t rows; /* with rebatch: examples there are */
+    stk_status (*save)(void *context,
+                       stk_error *err); /* (optional) of everything the programs write */
+    stk_status (*restore)(void *context, stk_error *err);
+    bool threads; /* program can be asked for other numbers of threads */
+} stk_recorded_step;
+STK_API STK_MUST_USE stk_status stk_recorded_job_new(const stk_recorded_step *step, stk_job *out,
+                                                     stk_error *err);
+/* Released by stk_train_job_release. */
 
 /* ---- what if ---------------------------------------------------------------------------------------------------
  * For cards one does not own: a model, not a measurement. Formula and sources in doc/watch.md. */

@@ -28,15 +28,16 @@ void stk_trainer_finish(stk_trainer *t)
 
 static const double LOOK_SECONDS = 0.1; /* progress is told this often */
 
-#define EACH(f, slot, ...)                                                                         \
+#define EACH_IN(span, f, slot, ...)                                                                \
     do {                                                                                           \
-        int32_t each_before_ = stk_books_enter(&(f)->t->books, STK_SPAN_CALLBACK);                 \
+        int32_t each_before_ = stk_books_enter(&(f)->t->books, span);                              \
         for (int32_t each_ = 0; each_ < (f)->o->ncallbacks; each_++) {                             \
             stk_callback *callback = (f)->o->callbacks[each_];                                     \
             if (callback->slot) STK_TRY(callback->slot(callback, (f)->t, __VA_ARGS__));            \
         }                                                                                          \
         stk_books_enter(&(f)->t->books, each_before_);                                             \
     } while (0)
+#define EACH(f, slot, ...) EACH_IN(STK_SPAN_CALLBACK, f, slot, __VA_ARGS__)
 
 static stk_progress progress(const stk_fit *f)
 {
@@ -207,7 +208,7 @@ static stk_status finish_epoch(stk_fit *f, stk_progress *p, stk_error *err)
 static stk_status tell_epoch(stk_fit *f, const stk_progress *p, stk_error *err)
 {
     STK_TRY(stk_history_add(f->t->history, f->epoch, &p->logs, err));
-    EACH(f, epoch_end, p, err);
+    EACH_IN(STK_SPAN_EPOCH_END, f, epoch_end, p, err);
     return STK_OK;
 }
 
@@ -221,7 +222,7 @@ static stk_status begin_epoch(stk_fit *f, stk_error *err)
     stk_books_enter(&t->books, STK_SPAN_COUNT);
     if (f->batch == 0) {
         STK_TRY(stk_step_reset(t->maker, t->store, err));
-        EACH(f, epoch_begin, f->epoch, err);
+        EACH_IN(STK_SPAN_EPOCH_END, f, epoch_begin, f->epoch, err);
     }
     stk_trace_step_break(); /* epochs begin and end outside of steps */
     f->began = stk_now_ns();

@@ -19,6 +19,7 @@ void stk_budget_of(const stk_train_times *times, const stk_report *r, stk_budget
     *out = (stk_budget){.total = times->total, .steps = times->steps, .samples = times->samples};
     out->build = s[STK_SPAN_BUILD];
     out->validation = s[STK_SPAN_VALIDATE];
+    out->epoch_ends = s[STK_SPAN_EPOCH_END];
     out->seconds[STK_BOOK_INPUT] = s[STK_SPAN_INPUT] + s[STK_SPAN_GATHER];
     out->seconds[STK_BOOK_DOWNLOAD] = s[STK_SPAN_READ];
     out->seconds[STK_BOOK_CALLBACKS] = s[STK_SPAN_CALLBACK] + s[STK_SPAN_CHECKPOINT];
@@ -48,7 +49,7 @@ typedef struct row {
     double seconds;
 } row;
 
-enum { ROWS = STK_BOOK_COUNT + 3 };
+enum { ROWS = STK_BOOK_COUNT + 4 };
 
 static int larger_first(const void *a, const void *b)
 {
@@ -64,6 +65,7 @@ static void list_rows(const stk_budget *b, row rows[ROWS])
             (row){k == STK_BOOK_RESIDUAL ? "unclaimed" : stk_book_name((stk_book)k), b->seconds[k]};
     rows[n++] = (row){"building programs", b->build};
     rows[n++] = (row){"validation", b->validation};
+    rows[n++] = (row){"callbacks of epochs", b->epoch_ends};
     rows[n++] = (row){"steps", b->unsplit};
     qsort(rows, ROWS, sizeof *rows, larger_first);
 }

@@ -1,4 +1,5 @@
 /* doctor.c - the examination: look once with the books open, then change one thing at a time and measure by turns. */
+#include "watch/epoch.h"
 #include "watch/load.h"
 #include "watch/probe.h"
 #include "watch/rules.h"
@@ -31,6 +32,8 @@ static double share(const doctor *d, stk_book book)
     return wall > 0 ? d->r->book[book] / wall : 0;
 }
 
+static bool builds_programs(const doctor *d) { return share(d, STK_BOOK_BUILD) > 0.1; }
+
 /* ---- looking ---------------------------------------------------------------------------------------------------- */
 
 /* Steps with every record on: long enough for the change-point test, not longer than a sixth of the time. */
@@ -48,7 +51,7 @@ static stk_status look(doctor *d, stk_error *err)
            most = d->p.options.seconds / 6;
     stk_job_settings as_is = stk_job_settings_defaults();
     stk_status status = stk_variant_open(&d->p, &as_is, &d->base, err);
-    int64_t steps = 0, chunk = 8;
+    int64_t steps = 0, chunk = 1; /* one step may take seconds */
     while (status == STK_OK) {
         double took = stk_seconds_now() - start;
         bool enough = (took >= least && steps >= 24) || took >= most || steps >= 4000;
@@ -109,10 +112,13 @@ static stk_status measure_noise(doctor *d, stk_error *err)
     stk_gain same = {1, 1, 1};
     stk_care care = {.narrow = 0.06, .seconds = d->p.options.seconds / 4};
     stk_job_settings as_is = stk_job_settings_defaults();
+    /* A twin would meet the shapes that the job has met before, and no program would be built for them again. */
+    bool builds = builds_programs(d);
     stk_prober_tell(&d->p, "the job against itself");
-    stk_status status = stk_variant_open(&d->p, &as_is, &twin, err);
+    stk_status status = builds ? STK_OK : stk_variant_open(&d->p, &as_is, &twin, err);
     if (status == STK_OK)
-        status = stk_variants_compare(&d->p, &d->base, &twin, care, &same, &d->turns, err);
+        status = stk_variants_compare(&d->p, &d->base, builds ? &d->base : &twin, care, &same,
+                                      &d->turns, err);
     stk_variant_close(&d->p, &twin);
     d->f.slice_noise = d->turns.scatter;
     d->r->noise = fmax(fabs(log(same.low)), fabs(log(same.high)));
@@ -128,10 +134,16 @@ static void tell_setting(doctor *d, const char *before, stk_knob k, int64_t valu
     stk_prober_tell(&d->p, text);
 }
 
+/* A gain of 0: there was no time for it. */
 static stk_status probe(doctor *d, const stk_job_settings *s, stk_care care, stk_gain *gain,
                         stk_error *err)
 {
     stk_variant other = {0};
+    *gain = (stk_gain){0, 0, 0};
+    if (!stk_prober_has_time(&d->p, &d->base)) {
+        d->r->left_out++;
+        return STK_OK;
+    }
     stk_status status = stk_variant_open(&d->p, s, &other, err);
     if (status == STK_OK)
         status = stk_variants_compare(&d->p, &d->base, &other, care, gain, NULL, err);
@@ -163,6 +175,7 @@ static stk_status probe_ceilings(doctor *d, stk_error *err)
         if (k == STK_KNOB_FREE_MODEL) care.narrow = 1; /* good to know; no verdict hangs on it */
         stk_prober_tell(&d->p, ceilings[i].text);
         STK_TRY(probe(d, &s, care, &d->f.gain[k], err));
+        if (d->f.gain[k].best <= 0) continue;
         if (d->f.gain[k].high > TOLD * d->f.gain[k].low) continue; /* that is no number to show */
         d->r->ceilings[d->r->nceilings++] = (stk_ceiling){ceilings[i].text, d->f.gain[k]};
     }
@@ -180,7 +193,9 @@ static bool worth_trying(const doctor *d, stk_knob k)
     case STK_KNOB_WORKERS:
     case STK_KNOB_FUSED:
     case STK_KNOB_CACHE:
-        return share(d, STK_BOOK_INPUT) > LEAST && (input.best <= 0 || input.high > 1.03);
+        /* another pipeline would meet shapes that have their programs by now, and seem to be faster */
+        return !builds_programs(d) && share(d, STK_BOOK_INPUT) > LEAST &&
+               (input.best <= 0 || input.high > 1.03);
     case STK_KNOB_READ_EVERY: return share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) > LEAST;
     case STK_KNOB_CALLBACK_EVERY: return share(d, STK_BOOK_CALLBACKS) > LEAST;
     case STK_KNOB_NATIVE_INPUT: return share(d, STK_BOOK_UPLOAD) > LEAST;
@@ -188,6 +203,7 @@ static bool worth_trying(const doctor *d, stk_knob k)
         return share(d, STK_BOOK_DISPATCH) + share(d, STK_BOOK_HOST) + share(d, STK_BOOK_RESIDUAL) >
                0.05;
     case STK_KNOB_THREADS: return share(d, STK_BOOK_THREADS) + share(d, STK_BOOK_DISPATCH) > 0.15;
+    case STK_KNOB_VALIDATION_BATCH: return false; /* steps know nothing of it: probe_validation */
     default: return stk_knob_class_of(k) == STK_KNOB_IS_SAFE;
     }
 }
@@ -257,7 +273,7 @@ static stk_status choose_value(doctor *d, stk_knob k, const int64_t *values, int
     double best = INFINITY;
     *chosen = values[0];
     *promising = true;
-    for (int i = 0; i < n && n > 1; i++) {
+    for (int i = 0; i < n && n > 1 && stk_prober_has_time(&d->p, &d->base); i++) {
         stk_job_settings s = stk_job_settings_defaults();
         double seconds;
         s.value[k] = values[i];
@@ -267,7 +283,7 @@ static stk_status choose_value(doctor *d, stk_knob k, const int64_t *values, int
         best = seconds;
         *chosen = values[i];
     }
-    *promising = n == 1 || best < 0.98 * d->turns.median;
+    *promising = n == 1 || best < 0.98 * d->turns.median || isinf(best);
     return STK_OK;
 }
 
@@ -308,6 +324,7 @@ static stk_status add_point(doctor *d, int64_t batch, stk_gain *gain, stk_error 
     s.value[STK_KNOB_BATCH] = batch;
     tell_setting(d, "", STK_KNOB_BATCH, batch);
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), gain, err));
+    if (gain->best <= 0) return STK_OK;
     double per_example = 1 / d->r->curve[0].examples_per_second / gain->best;
     d->r->curve[d->r->ncurve++] =
         (stk_curve_point){batch, per_example * (double)batch, 1 / per_example, *gain};
@@ -350,6 +367,7 @@ static stk_status probe_batches(doctor *d, stk_error *err)
         if (most > 0 && batch * k > most) break;
         if (k > 2 && stk_seconds_now() > d->p.deadline) break;
         STK_TRY(add_point(d, batch * k, &gain, err));
+        if (gain.best <= 0) break;
         if (k <= 4) d->f.batch_gain = gain;
         if (k >= 4 && gain.best < 1.05 * last) break; /* flat from here on */
         last = gain.best;
@@ -372,6 +390,41 @@ static stk_status probe_precision(doctor *d, stk_error *err)
     STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), &gain, err));
     d->f.gain[STK_KNOB_PRECISION] = gain;
     return gain.low > 1.03 ? add_advice(d, STK_KNOB_PRECISION, 16, gain, NULL, err) : STK_OK;
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------------------------------ */
+
+/* Validation that takes a good part of an epoch: in larger batches, or less often. What the latter brings follows from what it takes. */
+static stk_status probe_validation(doctor *d, stk_error *err)
+{
+    static const double WORTH_IT = 0.15;
+    enum { RARER = 5 };
+    const stk_epoch_rows *e = &d->r->epoch;
+    int64_t batch = 0;
+    stk_gain gain;
+    if (e->validation <= WORTH_IT * stk_epoch_seconds(e)) return STK_OK;
+    STK_TRY(stk_epoch_try_batch(&d->p, e, &batch, &gain, err));
+    if (gain.best > 1.03 && gain.low > 1.02)
+        STK_TRY(add_advice(d, STK_KNOB_VALIDATION_BATCH, batch, gain, NULL, err));
+    double scatter = fmax(d->r->noise, 0.02);
+    stk_gain rarer = stk_epoch_gain(
+        e, e->validation, (stk_gain){RARER, RARER / (1 + scatter), RARER * (1 + scatter)});
+    if (d->p.options.no_math) return STK_OK;
+    return add_advice(d, STK_KNOB_VALIDATE_EVERY, e->validation_every * RARER, rarer, NULL, err);
+}
+
+/* Ever new shapes: what a step costs when there are few of them. */
+static stk_status probe_buckets(doctor *d, stk_error *err)
+{
+    stk_job_settings s = stk_job_settings_defaults();
+    stk_gain *gain = &d->f.gain[STK_KNOB_BUCKETS];
+    if (d->job->programs)
+        d->f.programs = d->job->programs(d->job->context, d->f.why, sizeof d->f.why);
+    if (!d->job->knob[STK_KNOB_BUCKETS].offered || !builds_programs(d)) return STK_OK;
+    s.value[STK_KNOB_BUCKETS] = 1;
+    tell_setting(d, "", STK_KNOB_BUCKETS, 1);
+    STK_TRY(probe(d, &s, stk_care_for_promises(&d->p), gain, err));
+    return gain->low > 1.03 ? add_advice(d, STK_KNOB_BUCKETS, 1, *gain, NULL, err) : STK_OK;
 }
 
 /* ---- other devices: only the model knows them ------------------------------------------------------------------------- */
@@ -438,12 +491,14 @@ static stk_status prove_first(doctor *d, stk_error *err)
     qsort(d->advice, (size_t)d->nadvice, sizeof *d->advice, by_gain);
     stk_advice *a = &d->advice[0];
     stk_gain held = a->gain;
+    if (a->knob == STK_KNOB_VALIDATION_BATCH || a->knob == STK_KNOB_VALIDATE_EVERY) return STK_OK;
     tell_setting(d, "once more: ", a->knob, a->value);
     best[0] = held.best;
     int n = 1;
     do {
         stk_gain again;
         STK_TRY(probe(d, &a->settings, stk_care_for_promises(&d->p), &again, err));
+        if (again.best <= 0) return STK_OK;
         held.low = fmin(held.low, again.low);
         held.high = fmax(held.high, again.high);
         best[n++] = again.best;
@@ -473,12 +528,15 @@ static stk_status examine(doctor *d, stk_error *err)
     stretch_turns(d);
     STK_TRY(measure_noise(d, err));
     STK_TRY(take_stages(d, err));
+    STK_TRY(stk_epoch_measure(&d->p, d->turns.median * (double)d->base.batch, d->r, err));
     STK_TRY(probe_ceilings(d, err));
     for (int k = 0; k < STK_KNOB_COUNT; k++)
         if (stk_knob_class_of((stk_knob)k) == STK_KNOB_IS_SAFE && worth_trying(d, (stk_knob)k))
             STK_TRY(probe_knob(d, (stk_knob)k, err));
     STK_TRY(probe_together(d, err));
     STK_TRY(advise_host(d, err));
+    STK_TRY(probe_validation(d, err));
+    STK_TRY(probe_buckets(d, err));
     if (!d->p.options.no_math) {
         STK_TRY(probe_batches(d, err));
         STK_TRY(probe_precision(d, err));

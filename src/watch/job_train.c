@@ -1,28 +1,12 @@
 /* job_train.c - a trainer as a job for the doctor. Each variant keeps its own stream over the data open between turns, so that
  * prefetched batches and worker threads are in the state they have in the middle of a long fit. */
+#include "watch/job_train.h"
+
 #include "base/cpus.h"
-#include "data/stream/cache_placement.h"
 #include "graph/run/store.h"
-#include "train/trainer.h"
-#include "watch/report.h"
 
 #include <stdio.h>
 #include <string.h>
-
-typedef struct train_job {
-    stk_trainer *trainer;
-    stk_trainer *narrow; /* the same with 16-bit numbers and memory of its own, or NULL */
-    const stk_train_data *data;
-    stk_fit_options fit;
-    int32_t nsaved;
-    stk_tensor **saved; /* in the order of the store */
-    double *states;     /* of all callbacks */
-    int64_t step;
-    stk_cache_need keeps; /* what a cache would hold */
-    /* the data with a cache of kept_mib in it, filled; NULL: nobody asked for it yet */
-    stk_dataset *kept;
-    int64_t kept_mib, kept_part; /* part: so many elements stand for all; 0: it holds all */
-} train_job;
 
 enum { STAGES = 32 };
 typedef struct depth_log { /* of one stage's queue */
@@ -31,12 +15,14 @@ typedef struct depth_log { /* of one stage's queue */
 } depth_log;
 
 typedef struct train_variant {
-    train_job *job;
+    stk_train_job *job;
     stk_fit_options fit;
-    stk_train_data data;  /* what fit is given */
-    stk_dataset *dataset; /* own one, else NULL */
-    stk_stream *stream;   /* behind it */
-    bool free_model, cached;
+    stk_train_data data;    /* what fit is given */
+    stk_dataset *dataset;   /* own one, else NULL */
+    stk_dataset *rebatched; /* the source in batches of another size, else NULL */
+    stk_recorded_run recorded;
+    stk_stream *stream; /* behind it */
+    bool free_model, cached, buckets;
     stk_trainer *trainer;
     int32_t threads;                       /* programs of its own when not those of the trainer */
     stk_function *functions[STK_MODES][2]; /* those; NULL: the trainer's */
@@ -134,12 +120,14 @@ static stk_status variant_next(void *context, void *walk, stk_tensor **parts, bo
     train_variant *l = context;
     (void)walk;
     if (l->taken++ % l->stride == 0) log_depths(l);
-    return stk_stream_next(l->stream, parts, end, err);
+    STK_TRY(stk_stream_next(l->stream, parts, end, err));
+    return l->buckets && !*end ? stk_pad_to_buckets(stk_stream_schema(l->stream), parts, err)
+                               : STK_OK;
 }
 static void variant_leave(void *context, void *walk) { (void)context, (void)walk; }
 
 /* The settled state of a cache is a full one, and only that is worth measuring. It is filled once, for all variants. */
-static stk_status fill_cache(train_job *job, int64_t mib, stk_error *err)
+static stk_status fill_cache(stk_train_job *job, int64_t mib, stk_error *err)
 {
     static const double MOST_SECONDS = 0.6;
     if (job->kept && job->kept_mib == mib) return STK_OK;
@@ -158,6 +146,7 @@ static stk_status keep_stream(train_variant *l, const stk_job_settings *settings
     if (l->cached) STK_TRY(fill_cache(l->job, s->value[STK_KNOB_CACHE], err));
     s->value[STK_KNOB_CACHE] = STK_AS_IS;
     stk_dataset *from = l->cached ? l->job->kept : l->job->data->dataset;
+    if (l->rebatched) from = l->rebatched;
     stk_dataset *source = stk_settings_pipeline(s, stk_dataset_retain(from), err);
     source = stk_data_repeat(source, STK_INFINITE, err);
     if (prefetch > 0) source = stk_data_prefetch(source, prefetch, err);
@@ -187,21 +176,24 @@ static void variant_close(void *context, void *variant)
     (void)context;
     for (int i = 0; i < STK_MODES; i++)
         for (int k = 0; k < 2; k++) stk_function_release(l->functions[i][k]);
-    stk_dataset_release(l->dataset);
+    stk_over_clear(&l->recorded.over);
     stk_stream_release(l->stream);
+    stk_dataset_release(l->dataset);
+    stk_dataset_release(l->rebatched);
     stk_free(l);
 }
 
 static stk_status variant_open(void *context, const stk_job_settings *s, void **variant,
                                stk_error *err)
 {
-    train_job *job = context;
+    stk_train_job *job = context;
     train_variant *l = stk_calloc(1, sizeof *l);
     if (!l) return stk_fail_memory(err, "a variant", sizeof *l);
     l->job = job;
     l->fit = job->fit;
     l->data = *job->data;
     l->free_model = s->value[STK_KNOB_FREE_MODEL] == 1;
+    l->buckets = s->value[STK_KNOB_BUCKETS] == 1;
     l->stride = 1;
     bool narrow = s->value[STK_KNOB_PRECISION] != STK_AS_IS && job->narrow;
     l->trainer = narrow ? job->narrow : job->trainer;
@@ -209,11 +201,23 @@ static stk_status variant_open(void *context, const stk_job_settings *s, void **
     if (l->own_programs) l->threads = (int32_t)s->value[STK_KNOB_THREADS];
     stk_job_settings_options(s, NULL, &l->fit);
     if (s->value[STK_KNOB_FREE_CALLBACKS] == 1) l->fit.ncallbacks = 0;
+    const stk_recorded_step *recorded = job->recorded.program ? &job->recorded : NULL;
     stk_status status = STK_OK;
+    if (recorded && s->value[STK_KNOB_BATCH] != STK_AS_IS) {
+        l->rebatched = recorded->rebatch(recorded->context, s->value[STK_KNOB_BATCH], err);
+        if (!l->rebatched) status = STK_ERR_STATE;
+    }
+    l->recorded.threads = l->threads;
+    if (status != STK_OK) {
+        variant_close(context, l);
+        return status;
+    }
     if (s->value[STK_KNOB_FREE_INPUT] == 1)
         status = make_free_input(l, err);
     else if (job->data->dataset)
         status = keep_stream(l, s, err);
+    if (status == STK_OK && recorded && !l->stream)
+        status = stk_dataset_stream(l->dataset, NULL, &l->stream, err);
     if (status == STK_OK)
         *variant = l;
     else
@@ -255,6 +259,10 @@ static stk_status variant_run(void *context, void *variant, int64_t steps, stk_e
     train_variant *l = variant;
     (void)context;
     if (l->free_model) return take_batches(l, steps, err);
+    if (l->job->recorded.program)
+        return stk_recorded_steps(&l->job->recorded, &l->recorded, l->stream, steps, err);
+    if (l->job->evaluates)
+        return stk_trainer_evaluate(l->trainer, &l->data, l->fit.batch, steps, NULL, err);
     l->fit.steps_per_epoch = steps;
     if (l->own_programs) swap_programs(l);
     stk_status status = stk_trainer_fit(l->trainer, &l->data, &l->fit, NULL, err);
@@ -264,7 +272,7 @@ static stk_status variant_run(void *context, void *variant, int64_t steps, stk_e
 
 static void variant_remark(void *context, void *variant, char *text, size_t size)
 {
-    const train_job *job = context;
+    const stk_train_job *job = context;
     const train_variant *l = variant;
     text[0] = '\0';
     if (l->cached && job->kept_part > 0)
@@ -335,74 +343,6 @@ static int32_t variant_stages(void *context, void *variant, stk_watch_stage *out
     return made;
 }
 
-/* ---- saving and putting back --------------------------------------------------------------------------------------------- */
-
-static void forget(train_job *job)
-{
-    for (int32_t i = 0; i < job->nsaved; i++) stk_tensor_release(job->saved[i]);
-    stk_free(job->saved);
-    stk_free(job->states);
-    job->saved = NULL;
-    job->states = NULL;
-    job->nsaved = 0;
-}
-
-/* Callbacks count too: early stopping must not remember what probes did. */
-static int64_t copy_states(const train_job *job, double *states, bool back)
-{
-    int64_t at = 0;
-    for (int32_t i = 0; i < job->fit.ncallbacks; i++) {
-        stk_callback *c = job->fit.callbacks[i];
-        for (int32_t k = 0; k < c->nstate; k++, at++) {
-            if (states && back) c->state[k] = states[at];
-            if (states && !back) states[at] = c->state[k];
-        }
-    }
-    return at;
-}
-
-static stk_status save(void *context, stk_error *err)
-{
-    train_job *job = context;
-    stk_store *store = stk_trainer_store(job->trainer);
-    forget(job);
-    int32_t n = stk_store_count(store);
-    job->saved = stk_calloc((size_t)n, sizeof *job->saved);
-    job->states = stk_calloc((size_t)copy_states(job, NULL, false) + 1, sizeof *job->states);
-    if (!job->saved || !job->states) return stk_fail_memory(err, "a copy of the weights", 0);
-    copy_states(job, job->states, false);
-    job->step = job->trainer->step;
-    for (; job->nsaved < n; job->nsaved++)
-        STK_TRY(stk_store_get(store, stk_store_name(store, job->nsaved), &job->saved[job->nsaved],
-                              err));
-    return STK_OK;
-}
-
-/* Variables that came with the first program (slots of optimizers) begin as zeros, and shall do so again. */
-static stk_status clear_variable(stk_store *store, const char *name, stk_error *err)
-{
-    stk_tensor *value = NULL;
-    STK_TRY(stk_store_get(store, name, &value, err));
-    memset(value->data, 0, (size_t)stk_tensor_bytes(value));
-    stk_status status = stk_store_set(store, name, value, err);
-    stk_tensor_release(value);
-    return status;
-}
-
-static stk_status restore(void *context, stk_error *err)
-{
-    train_job *job = context;
-    stk_store *store = stk_trainer_store(job->trainer);
-    for (int32_t i = 0; i < job->nsaved; i++)
-        STK_TRY(stk_store_set(store, stk_store_name(store, i), job->saved[i], err));
-    for (int32_t i = job->nsaved; i < stk_store_count(store); i++) /* new ones come last */
-        STK_TRY(clear_variable(store, stk_store_name(store, i), err));
-    copy_states(job, job->states, true);
-    job->trainer->step = job->step;
-    job->trainer->position.epoch = job->trainer->position.batch = 0;
-    return STK_OK;
-}
-
 /* ---- the job ---------------------------------------------------------------------------------------------------------------- */
 
 /* Rows of a batch: of arrays at most all they have; as announced, else of the batch node nearest to the end (its last batch may be smaller). */
@@ -425,7 +365,7 @@ static bool has_node(const stk_dataset *ds, const char *name)
 }
 
 /* A cache is for data that leaves room for other buffers. */
-static void offer_cache(train_job *job, stk_dataset *ds, stk_job_knob *k)
+static void offer_cache(stk_train_job *job, stk_dataset *ds, stk_job_knob *k)
 {
     static const double MOST_SECONDS = 0.15, SHARE = 0.75;
     if (!stk_dataset_cache_need(ds, MOST_SECONDS, &job->keeps)) return;
@@ -447,7 +387,16 @@ static void offer_pipeline(stk_dataset *ds, stk_job_knob *k)
     k[STK_KNOB_FUSED] = (stk_job_knob){!o.rewrite, 0, 1};
 }
 
-static void offer_knobs(stk_job *out, train_job *job)
+static int32_t threads_of(const stk_train_job *job)
+{
+    stk_device_report device;
+    if (!job->trainer) return stk_cpu_count();
+    stk_device_describe(job->trainer->device, &device);
+    int32_t limit = job->trainer->how.threads;
+    return limit > 0 && limit < device.threads ? limit : device.threads;
+}
+
+static void offer_knobs(stk_job *out, stk_train_job *job)
 {
     const stk_train_data *d = job->data;
     stk_job_knob *k = out->knob;
@@ -456,12 +405,16 @@ static void offer_knobs(stk_job *out, train_job *job)
     k[STK_KNOB_FREE_CALLBACKS] = (stk_job_knob){job->fit.ncallbacks > 0, 0, 1};
     k[STK_KNOB_FREE_MODEL] = (stk_job_knob){d->dataset != NULL, 0, 1};
     k[STK_KNOB_BATCH] = (stk_job_knob){!d->dataset, out->batch, rows};
-    stk_device_report device;
-    stk_device_describe(job->trainer->device, &device);
-    int32_t limit = job->trainer->how.threads;
-    int32_t threads = limit > 0 && limit < device.threads ? limit : device.threads;
+    int32_t threads = threads_of(job);
     k[STK_KNOB_THREADS] = (stk_job_knob){threads > 1, threads, threads};
+    if (job->recorded.program) {
+        k[STK_KNOB_BATCH] =
+            (stk_job_knob){job->recorded.rebatch != NULL, out->batch, job->recorded.rows};
+        k[STK_KNOB_THREADS].offered &= job->recorded.threads;
+    }
     k[STK_KNOB_PRECISION] = (stk_job_knob){job->narrow != NULL, 32, 32};
+    k[STK_KNOB_BUCKETS] =
+        (stk_job_knob){d->dataset && stk_shapes_vary(stk_dataset_schema(d->dataset)), 0, 1};
     bool told = false;
     for (int32_t i = 0; i < job->fit.ncallbacks; i++)
         told |= job->fit.callbacks[i]->batch_end != NULL;
@@ -474,13 +427,90 @@ static void offer_knobs(stk_job *out, train_job *job)
 
 /* Half the numbers' size, where the model has no opinion of its own and a second set of weights is affordable. When it
  * cannot be made, it is not offered. */
-static void make_narrow(train_job *job)
+static void make_narrow(stk_train_job *job)
 {
     enum { MOST = 256 << 20 };
     stk_trainer *t = job->trainer;
     if (stk_store_bytes(t->store) > MOST || !stk_trainer_is_float32(t)) return;
     stk_error ignored;
     if (stk_trainer_copy(t, "mixed_bfloat16", &job->narrow, &ignored) != STK_OK) job->narrow = NULL;
+}
+
+/* Of all batches that were fed so far; the last one says why. */
+static int32_t programs(void *context, char *why, size_t size)
+{
+    stk_train_job *job = context;
+    int32_t n = 0;
+    snprintf(why, size, "%s", "");
+    for (int weighted = 0; weighted < 2; weighted++) {
+        const stk_function *f = job->trainer->functions[STK_STEP_TRAIN][weighted];
+        int32_t count = stk_function_count(f);
+        if (count > 1) snprintf(why, size, "%s", stk_function_reason(f, count - 1));
+        n += count;
+    }
+    return n;
+}
+
+static int64_t steps_of(const stk_train_data *data, int64_t asked, int64_t batch)
+{
+    if (asked > 0) return asked;
+    return data->dataset ? stk_max_i64(stk_dataset_cardinality(data->dataset), 0)
+                         : stk_ceil_div(data->x[0]->shape[0], batch);
+}
+
+void stk_train_job_fill(stk_train_job *job, stk_job *out)
+{
+    *out = (stk_job){.context = job,
+                     .name = job->trainer ? stk_model_name(stk_trainer_model(job->trainer))
+                                          : job->recorded.name,
+                     .batch = batch_of(job->data, &job->fit),
+                     .open = variant_open,
+                     .run = variant_run,
+                     .close = variant_close,
+                     .stages = variant_stages,
+                     .remark = variant_remark};
+    offer_knobs(out, job);
+}
+
+/* The validation is a job over the same trainer; weights are put back by the one it belongs to. */
+static stk_status add_validation(stk_train_job *job, stk_job *out, stk_error *err)
+{
+    bool any = false;
+    STK_TRY(stk_train_job_held_back(job, &any, err));
+    if (!any) return STK_OK;
+    stk_train_job *v = stk_calloc(1, sizeof *v);
+    if (!v) return stk_fail_memory(err, "a job", sizeof *v);
+    *v = (stk_train_job){.trainer = job->trainer, .data = &job->held_back, .evaluates = true};
+    v->fit = stk_fit_defaults();
+    v->fit.batch = job->whole.validation_batch > 0 ? job->whole.validation_batch : job->whole.batch;
+    stk_train_job_fill(v, &job->validation);
+    out->validation = &job->validation;
+    out->validation_steps = steps_of(&job->held_back, job->whole.validation_steps, v->fit.batch);
+    out->validation_every = stk_max_i64(job->whole.validation_every, 1);
+    out->knob[STK_KNOB_VALIDATION_BATCH] = job->validation.knob[STK_KNOB_BATCH];
+    out->knob[STK_KNOB_VALIDATE_EVERY] = (stk_job_knob){true, out->validation_every, 1000};
+    return STK_OK;
+}
+
+static stk_status make_job(stk_train_job *job, stk_job *out, stk_error *err)
+{
+    job->fit = job->whole;
+    job->fit.epochs = 1;
+    job->fit.initial_epoch = 0;
+    job->fit.validation = NULL;
+    job->fit.validation_split = 0;
+    job->fit.checkpoint = NULL;
+    job->fit.resume = false;
+    STK_TRY(stk_train_job_callbacks(job, err));
+    make_narrow(job);
+    stk_train_job_fill(job, out);
+    out->save = stk_train_job_save;
+    out->restore = stk_train_job_restore;
+    out->programs = programs;
+    out->epoch_end = stk_train_job_epoch_end;
+    out->epoch_steps = steps_of(job->data, job->whole.steps_per_epoch, job->whole.batch);
+    out->plan_steps = job->whole.epochs * out->epoch_steps;
+    return add_validation(job, out, err);
 }
 
 stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const stk_fit_options *fit,
@@ -492,40 +522,22 @@ stk_status stk_train_job_new(stk_trainer *t, const stk_train_data *data, const s
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_train_job_new: trainer, data (arrays or a dataset) and out must be "
                         "given");
-    train_job *job = stk_calloc(1, sizeof *job);
+    stk_train_job *job = stk_calloc(1, sizeof *job);
     if (!job) return stk_fail_memory(err, "a job", sizeof *job);
-    *job = (train_job){.trainer = t, .data = data, .fit = fit ? *fit : stk_fit_defaults()};
-    make_narrow(job);
-    int64_t epoch = job->fit.steps_per_epoch;
-    if (epoch == 0 && arrays) epoch = stk_ceil_div(data->x[0]->shape[0], job->fit.batch);
-    if (epoch == 0 && !arrays) epoch = stk_max_i64(stk_dataset_cardinality(data->dataset), 0);
-    int64_t plan = job->fit.epochs * epoch;
-    job->fit.epochs = 1;
-    job->fit.initial_epoch = 0;
-    job->fit.validation = NULL;
-    job->fit.validation_split = 0;
-    job->fit.checkpoint = NULL;
-    job->fit.resume = false;
-    *out = (stk_job){.context = job,
-                     .name = stk_model_name(stk_trainer_model(t)),
-                     .batch = batch_of(data, &job->fit),
-                     .plan_steps = plan,
-                     .open = variant_open,
-                     .run = variant_run,
-                     .close = variant_close,
-                     .save = save,
-                     .restore = restore,
-                     .stages = variant_stages,
-                     .remark = variant_remark};
-    offer_knobs(out, job);
-    return STK_OK;
+    *job = (stk_train_job){.trainer = t, .data = data, .whole = fit ? *fit : stk_fit_defaults()};
+    *out = (stk_job){.context = job};
+    stk_status status = make_job(job, out, err);
+    if (status != STK_OK) stk_train_job_release(out);
+    return status;
 }
 
 void stk_train_job_release(stk_job *job)
 {
     if (!job || !job->context) return;
-    train_job *own = job->context;
-    forget(own);
+    stk_train_job *own = job->context;
+    stk_train_job_release(&own->validation);
+    stk_train_job_forget(own);
+    stk_train_job_epoch_release(own);
     stk_dataset_release(own->kept);
     stk_trainer_release(own->narrow);
     stk_free(job->context);

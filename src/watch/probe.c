@@ -25,6 +25,7 @@ stk_prober stk_prober_of(const stk_job *job, const stk_doctor_options *options)
     if (!(p.options.slice_ms > 0)) p.options.slice_ms = 25;
     if (!(p.options.seconds > 0)) p.options.seconds = 12;
     p.deadline = stk_seconds_now() + p.options.seconds;
+    p.limit = p.deadline + 2 * p.options.seconds;
     return p;
 }
 
@@ -36,7 +37,7 @@ void stk_prober_tell(stk_prober *p, const char *doing)
     if (other) snprintf(p->doing, sizeof p->doing, "%s", doing);
     if (!p->options.progress || (!other && now < p->told + PAUSE)) return;
     p->told = now;
-    double share = 1 - (p->deadline - now) / p->options.seconds;
+    double share = fmax(0, 1 - (p->deadline - now) / p->options.seconds);
     p->options.progress(p->options.progress_context, fmin(share, 1), p->doing);
 }
 
@@ -92,14 +93,17 @@ void stk_variant_close(const stk_prober *p, stk_variant *variant)
     variant->variant = NULL;
 }
 
+/* A turn that takes longer is a long one: there will be fewer and shorter ones. */
+static double long_turn(const stk_prober *p) { return p->options.seconds / 24; }
+
 /* Pipelines that tune themselves get faster for a while: stretches are run until one is no faster than those before it. */
 static stk_status settle(const stk_prober *p, stk_variant *variant, stk_error *err)
 {
     enum { MOST = 12 };
     static const double STRETCH = 0.035; /* the tuner looks every 30 ms */
-    double best = INFINITY;
+    double best = INFINITY, until = stk_seconds_now() + long_turn(p);
     bool pipeline = variant->ahead > 0 || variant->settings.value[STK_KNOB_FREE_MODEL] == 1;
-    for (int i = 0; i < MOST && pipeline; i++) {
+    for (int i = 0; i < MOST && pipeline && stk_seconds_now() < until; i++) {
         int64_t n = stk_max_i64((int64_t)(STRETCH / fmax(variant->step_seconds, 1e-9)), 1);
         double start = stk_seconds_now();
         STK_TRY(p->job->run(p->job->context, variant->variant, stk_min_i64(n, 1 << 20), err));
@@ -114,7 +118,8 @@ static stk_status settle(const stk_prober *p, stk_variant *variant, stk_error *e
  * While a variant rests its buffers fill up. A producer somewhat slower than the model lives on that for long, and the turn looks
  * faster than the variant is: by at most one part in (WARM + TIMED), where both are counted in what the buffers hold.
  * Behind a variant that sleeps a lot the processor itself has to wake up, and caches hold the other variant's numbers: one part in WAKING of a turn
- * runs before the clock does. */
+ * runs before the clock does.
+ * Where steps take so long that this would take minutes, what the buffers hold is used up and half as much is timed. */
 static stk_status fit_turn(const stk_prober *p, stk_variant *variant, stk_error *err)
 {
     enum { MOST = 1 << 20, WARM = 4, TIMED = 8, WAKING = 4 };
@@ -127,12 +132,14 @@ static stk_status fit_turn(const stk_prober *p, stk_variant *variant, stk_error 
         spent += took;
         variant->step_seconds = took / (double)n;
         if ((took < wanted / 2 || n < 4 * period) && n < MOST && spent < 0.1) continue;
+        bool slow = (WARM + TIMED) * (double)variant->ahead * variant->step_seconds > long_turn(p);
         STK_TRY(settle(p, variant, err));
         int64_t steps = (int64_t)ceil(wanted / fmax(variant->step_seconds, 1e-9));
         if (period > 1) steps = stk_max_i64(steps, 2 * period);
-        steps = stk_max_i64(steps, TIMED * variant->ahead);
+        steps = stk_max_i64(steps, slow ? (variant->ahead + 1) / 2 : TIMED * variant->ahead);
         variant->steps = stk_round_up(stk_min_i64(steps, MOST), period);
-        variant->warm = stk_max_i64(WARM * variant->ahead + 1, variant->steps / WAKING);
+        variant->warm = stk_max_i64((slow ? 1 : WARM) * variant->ahead + (slow ? 0 : 1),
+                                    variant->steps / WAKING);
         return STK_OK;
     }
 }
@@ -160,6 +167,20 @@ stk_status stk_variant_turn(const stk_prober *p, stk_variant *variant, double *s
     return STK_OK;
 }
 
+enum { PAIRS_LEAST = 6, PAIRS_OF_LONG_TURNS = 3 };
+
+static double turn_seconds(const stk_variant *v)
+{
+    return (double)(v->steps + v->warm) * v->step_seconds;
+}
+
+bool stk_prober_has_time(const stk_prober *p, const stk_variant *variant)
+{
+    double turn = turn_seconds(variant);
+    int pairs = turn > long_turn(p) ? PAIRS_OF_LONG_TURNS : PAIRS_LEAST;
+    return stk_seconds_now() + 2 * pairs * turn < p->limit;
+}
+
 stk_care stk_care_for_promises(const stk_prober *p)
 {
     return (stk_care){.narrow = 0.04, .seconds = p->options.seconds / 4};
@@ -172,7 +193,6 @@ stk_care stk_care_for_causes(const stk_prober *p)
 stk_status stk_variants_compare(stk_prober *p, stk_variant *a, stk_variant *b, stk_care care,
                                 stk_gain *out, stk_turns *turns, stk_error *err)
 {
-    enum { LEAST = 6 };
     double log_ratio[STK_PAIRS_MOST], taken[STK_PAIRS_MOST], begun = stk_seconds_now();
     int32_t n = 0;
     for (bool done = false; !done && n < STK_PAIRS_MOST; n++) {
@@ -182,7 +202,8 @@ stk_status stk_variants_compare(stk_prober *p, stk_variant *a, stk_variant *b, s
         STK_TRY(stk_variant_turn(p, n % 2 ? a : b, &second, err));
         log_ratio[n] = (n % 2 ? -1 : 1) * log(first / second);
         taken[n] = n % 2 ? second : first;
-        if (n + 1 < LEAST) continue;
+        bool slow = fmax(turn_seconds(a), turn_seconds(b)) > long_turn(p);
+        if (n + 1 < (slow ? PAIRS_OF_LONG_TURNS : PAIRS_LEAST)) continue;
         *out = stk_gain_of(log_ratio, n + 1);
         double width = log(out->high / out->low), now = stk_seconds_now();
         done = width < care.narrow || (n + 1 >= p->options.rounds && width < 2 * care.narrow) ||

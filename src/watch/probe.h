@@ -22,6 +22,7 @@ typedef struct stk_prober {
     bool cheap[STK_KNOB_COUNT];
     bool never_waits; /* for batches: buffers are full all the time, and need no care */
     double deadline;  /* stk_now_ns() * 1e-9; comparisons are cut short behind it */
+    double limit;     /* behind it none is begun */
     char doing[96];   /* for who watches: what is measured now */
     double told;      /* when that was said last */
 } stk_prober;
@@ -48,6 +49,8 @@ typedef struct stk_turns {
 /* Turns a b b a a b ...: how much faster b is, per example. turns (may be NULL): those of a. */
 stk_status stk_variants_compare(stk_prober *p, stk_variant *a, stk_variant *b, stk_care care,
                                 stk_gain *out, stk_turns *turns, stk_error *err);
+/* Is there time for another comparison, by the turns that this variant takes? */
+bool stk_prober_has_time(const stk_prober *p, const stk_variant *variant);
 stk_care stk_care_for_promises(const stk_prober *p);
 stk_care stk_care_for_causes(const stk_prober *p);
 

@@ -74,6 +74,10 @@ char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size)
     case STK_KNOB_PRECISION:
         snprintf(text, size, "%lld-bit numbers (mixed_bfloat16)", (long long)value);
         break;
+    case STK_KNOB_VALIDATE_EVERY:
+        snprintf(text, size, "validation every %lld epochs", (long long)value);
+        break;
+    case STK_KNOB_BUCKETS: snprintf(text, size, "batches padded to a few shapes"); break;
     default: snprintf(text, size, "%s %lld", name, (long long)value);
     }
     return text;

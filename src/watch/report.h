@@ -98,6 +98,10 @@ typedef struct stk_curve_point {
     double step_seconds, examples_per_second;
     stk_gain gain; /* per example, against the job as it is */
 } stk_curve_point;
+typedef struct stk_epoch_rows { /* seconds of one epoch as it is; steps 0: not known */
+    int64_t steps, validation_steps, validation_every;
+    double training, validation, callbacks, checkpoint;
+} stk_epoch_rows;
 typedef struct stk_device_row {
     const char *name, *kind; /* kind: "measured" or "model" */
     double low_seconds, high_seconds;
@@ -147,7 +151,9 @@ struct stk_report {
 
     /* the doctor's part */
     const char *verdict, *headline, *evidence; /* NULL: no doctor */
-    double noise;                              /* effects below this cannot be told; 0.05 = 5 % */
+    stk_epoch_rows epoch;
+    int64_t left_out; /* probes for which there was no time */
+    double noise;     /* effects below this cannot be told; 0.05 = 5 % */
     stk_ceiling *ceilings;
     int64_t nceilings;
     stk_advice *advice;

@@ -175,6 +175,20 @@ static void put_advice(const stk_report *r, stk_text *t)
     stk_text_put(t, "</table></div>\n");
 }
 
+static void put_epoch(const stk_report *r, stk_text *t)
+{
+    const stk_epoch_rows *e = &r->epoch;
+    double all = e->training + e->validation + e->callbacks + e->checkpoint;
+    char a[24], b[24], c[24], d[24];
+    if (e->steps < 1 || all <= e->training) return;
+    stk_text_put(t,
+                 "<h2>An epoch</h2><p>%lld steps %s, validation %s, callbacks at its end %s, "
+                 "checkpoint %s: %.0f %% of it is training.</p>\n",
+                 (long long)e->steps, stk_time_text(e->training, a),
+                 stk_time_text(e->validation, b), stk_time_text(e->callbacks, c),
+                 stk_time_text(e->checkpoint, d), e->training / all * 100);
+}
+
 static void put_budget(const stk_report *r, stk_text *t)
 {
     char text[24];
@@ -423,6 +437,7 @@ void stk_report_put_html(const stk_report *r, stk_text *t)
     if (r->verdict) put_verdict(r, t);
     put_facts(r, t);
     if (r->verdict) put_advice(r, t);
+    if (r->verdict) put_epoch(r, t);
     put_budget(r, t);
     if (r->nspans) {
         stk_text_put(t, "<h2>A few steps, thread by thread</h2>\n");

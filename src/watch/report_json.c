@@ -111,9 +111,18 @@ static const field DOCTOR[] = {FIELD(stk_report, verdict, TEXT),
                                FIELD(stk_report, noise, NUMBER),
                                FIELD_AS("seconds", stk_report, doctor_seconds, NUMBER),
                                FIELD(stk_report, together, GAIN),
+                               FIELD(stk_report, left_out, INT64),
                                FIELD(stk_report, knee, INT64),
                                FIELD(stk_report, batch_limit, INT64),
                                END_OF_FIELDS};
+static const field EPOCH[] = {FIELD(stk_epoch_rows, steps, INT64),
+                              FIELD(stk_epoch_rows, validation_steps, INT64),
+                              FIELD(stk_epoch_rows, validation_every, INT64),
+                              FIELD(stk_epoch_rows, training, NUMBER),
+                              FIELD(stk_epoch_rows, validation, NUMBER),
+                              FIELD(stk_epoch_rows, callbacks, NUMBER),
+                              FIELD(stk_epoch_rows, checkpoint, NUMBER),
+                              END_OF_FIELDS};
 static const field CEILING[] = {FIELD(stk_ceiling, text, TEXT), FIELD(stk_ceiling, gain, GAIN),
                                 END_OF_FIELDS};
 static const field ADVICE[] = {FIELD(stk_advice, text, TEXT), FIELD(stk_advice, value, INT64),
@@ -324,6 +333,11 @@ static void put_doctor(writer *w, const stk_report *r)
 {
     begin_object(w, "doctor");
     put_fields(w, DOCTOR, r);
+    if (r->epoch.steps > 0) {
+        begin_object(w, "epoch");
+        put_fields(w, EPOCH, &r->epoch);
+        stk_json_end_object(w);
+    }
     PUT_ROWS(w, "ceilings", CEILING, r->ceilings, r->nceilings);
     begin_array(w, "advice");
     for (int64_t i = 0; i < r->nadvice; i++) {
@@ -516,6 +530,7 @@ static void read_doctor(reader *in, const stk_json *d)
     stk_report *r = in->r;
     const stk_json *advice = stk_json_get(d, "advice");
     read_fields(in, d, DOCTOR, r);
+    if (stk_json_get(d, "epoch")) read_fields(in, stk_json_get(d, "epoch"), EPOCH, &r->epoch);
     r->ceilings =
         read_rows(in, stk_json_get(d, "ceilings"), CEILING, sizeof *r->ceilings, &r->nceilings);
     r->advice = read_rows(in, advice, ADVICE, sizeof *r->advice, &r->nadvice);

@@ -83,6 +83,27 @@ static void put_curve(const stk_report *r, stk_text *t)
         stk_text_put(t, "    memory holds a batch of about %lld\n", (long long)r->batch_limit);
 }
 
+/* Where an epoch is more than its steps. */
+static void put_epoch(const stk_report *r, stk_text *t)
+{
+    const stk_epoch_rows *e = &r->epoch;
+    const struct {
+        const char *name;
+        double seconds;
+    } rows[] = {{"steps", e->training},
+                {"validation", e->validation},
+                {"callbacks at its end", e->callbacks},
+                {"checkpoint", e->checkpoint}};
+    double all = e->training + e->validation + e->callbacks + e->checkpoint;
+    char time[24];
+    if (e->steps < 1 || all <= e->training) return;
+    put_rule(t, "an epoch");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].seconds > 0)
+            stk_text_put(t, "  %-24s %10s %6.1f %%\n", rows[i].name,
+                         stk_time_text(rows[i].seconds, time), rows[i].seconds / all * 100);
+}
+
 static void put_doctor(const stk_report *r, stk_text *t)
 {
     char gain[48];
@@ -98,6 +119,10 @@ static void put_doctor(const stk_report *r, stk_text *t)
     }
     stk_text_put(t, "       - effects below %.0f %% cannot be told apart from noise here\n",
                  r->noise * 100);
+    if (r->left_out)
+        stk_text_put(t,
+                     "       - steps are long: %lld comparisons were left out, give it more time\n",
+                     (long long)r->left_out);
     if (r->nceilings) put_rule(t, "the most that could be won");
     for (int64_t i = 0; i < r->nceilings; i++)
         stk_text_put(t, "    %-60s %s\n", r->ceilings[i].text,
@@ -105,6 +130,7 @@ static void put_doctor(const stk_report *r, stk_text *t)
     put_advice(r, t, false);
     put_advice(r, t, true);
     put_curve(r, t);
+    put_epoch(r, t);
 }
 
 static void put_phases(const stk_report *r, stk_text *t)

@@ -2,12 +2,14 @@
  * 5 %; where no probe could price a cause, its share of the step has to be 15 %. */
 #include "watch/rules.h"
 
+#include "watch/epoch.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static const double SURE = 1.05, SMALL_SHARE = 0.03, LARGE_SHARE = 0.15, NOISE_LIMIT = 0.10,
-                    LARGE_BATCH_GAIN = 1.25, CROWDED = 0.5, MOST_OF_IT = 0.4,
+                    LARGE_BATCH_GAIN = 1.25, CROWDED = 0.5, MOST_OF_IT = 0.4, PART_OF_EPOCH = 0.3,
                     WORTH_NAMING = 1e-4; /* seconds of an update: below, starting it is the cost */
 
 static const struct {
@@ -43,6 +45,9 @@ static double price_input(const court *c)
     double gain = above_one(c->f->gain[STK_KNOB_FREE_INPUT]);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         gain = fmax(gain, above_one(c->f->gain[others[i]]));
+    /* One batch again and again is one shape, too: where programs are built all the time only the waiting is input's. */
+    if (share(c, STK_BOOK_BUILD) >= SMALL_SHARE)
+        gain = fmin(gain, 1 / fmax(1 - share(c, STK_BOOK_INPUT), 0.01));
     return price(gain, share(c, STK_BOOK_INPUT));
 }
 static double price_sync(const court *c)
@@ -80,6 +85,35 @@ static double price_fallback(const court *c)
     if (islands >= LARGE_SHARE) return price(0, islands);
     double probed = above_one(c->f->gain[STK_KNOB_ELECTED]);
     return reference_share(c) > 0.05 ? price(probed, 0.5 * reference_share(c)) : 0;
+}
+
+/* Programs built all the time. A warm-up is over before the books begin. */
+static double price_shapes(const court *c)
+{
+    if (c->f->programs < 3) return 0;
+    return price(above_one(c->f->gain[STK_KNOB_BUCKETS]), share(c, STK_BOOK_BUILD));
+}
+
+/* Shares of an epoch. The causes of slow steps are worth less where an epoch is more than its steps. */
+static double epoch_share(const court *c, double seconds)
+{
+    double all = stk_epoch_seconds(&c->r->epoch);
+    return c->r->epoch.steps > 0 && all > 0 ? seconds / all : 0;
+}
+static double price_part(const court *c, double seconds)
+{
+    double part = epoch_share(c, seconds);
+    return part >= PART_OF_EPOCH ? 1 / fmax(1 - part, 1e-3) : 0;
+}
+static double price_validation(const court *c) { return price_part(c, c->r->epoch.validation); }
+static double price_epoch_end(const court *c)
+{
+    return price_part(c, c->r->epoch.callbacks + c->r->epoch.checkpoint);
+}
+static double for_the_epoch(const court *c, double gain)
+{
+    double steps = c->r->epoch.steps > 0 ? epoch_share(c, c->r->epoch.training) : 1;
+    return gain > 0 ? 1 / (1 - steps + steps / gain) : 0;
 }
 
 /* ---- evidence ------------------------------------------------------------------------------------------------------- */
@@ -154,6 +188,31 @@ static void say_fallback(court *c)
         if (!strcmp(c->r->ops[i].impl, "ref"))
             stk_text_put(&c->evidence, "%s %s", said++ ? "," : "", c->r->ops[i].label);
     stk_text_put(&c->evidence, "\n");
+}
+
+static void say_shapes(court *c)
+{
+    say_share(c, "building programs", share(c, STK_BOOK_BUILD));
+    stk_text_put(&c->evidence, "%d programs so far; the last because %s\n", c->f->programs,
+                 c->f->why[0] ? c->f->why : "of a new shape");
+    say_gain(c, "with batches padded to powers of two", c->f->gain[STK_KNOB_BUCKETS]);
+}
+static void say_epoch(court *c)
+{
+    const stk_epoch_rows *e = &c->r->epoch;
+    char a[24], b[24];
+    stk_text_put(&c->evidence, "an epoch: %s for %lld steps\n", stk_time_text(e->training, a),
+                 (long long)e->steps);
+    if (e->validation > 0)
+        stk_text_put(&c->evidence, "validation: %s, %.0f %% of the epoch, %lld batches%s%s\n",
+                     stk_time_text(e->validation, a), epoch_share(c, e->validation) * 100,
+                     (long long)e->validation_steps, e->validation_every > 1 ? ", every " : "",
+                     e->validation_every > 1 ? stk_count_text((double)e->validation_every, b) : "");
+    if (e->callbacks + e->checkpoint > 0)
+        stk_text_put(&c->evidence,
+                     "at its end: callbacks %s, checkpoint %s, %.0f %% of the epoch\n",
+                     stk_time_text(e->callbacks, a), stk_time_text(e->checkpoint, b),
+                     epoch_share(c, e->callbacks + e->checkpoint) * 100);
 }
 
 /* ---- verdicts without a probe of their own ------------------------------------------------------------------------- */
@@ -364,13 +423,17 @@ static const struct {
     stk_rule rule;
     double (*price)(const court *c);
     void (*say)(court *c);
+    bool of_epoch; /* its price is that of an epoch, not of a step */
 } priced[] = {
-    {STK_RULE_INPUT, price_input, say_input},
-    {STK_RULE_SYNC, price_sync, say_sync},
-    {STK_RULE_CALLBACK, price_callbacks, say_callback},
-    {STK_RULE_HOST, price_host, say_host},
-    {STK_RULE_TRANSFER, price_transfer, say_transfer},
-    {STK_RULE_FALLBACK, price_fallback, say_fallback},
+    {STK_RULE_INPUT, price_input, say_input, false},
+    {STK_RULE_SYNC, price_sync, say_sync, false},
+    {STK_RULE_CALLBACK, price_callbacks, say_callback, false},
+    {STK_RULE_HOST, price_host, say_host, false},
+    {STK_RULE_TRANSFER, price_transfer, say_transfer, false},
+    {STK_RULE_FALLBACK, price_fallback, say_fallback, false},
+    {STK_RULE_SHAPES, price_shapes, say_shapes, false},
+    {STK_RULE_VALIDATION, price_validation, say_epoch, true},
+    {STK_RULE_EPOCH_END, price_epoch_end, say_epoch, true},
 };
 static const struct {
     stk_rule rule;
@@ -398,13 +461,18 @@ static stk_rule decide(court *c)
     int cause = -1;
     for (int i = 0; i < (int)(sizeof priced / sizeof *priced); i++) {
         double p = priced[i].price(c);
+        if (!priced[i].of_epoch) p = for_the_epoch(c, p);
         if (p > dearest) dearest = p, cause = i;
     }
-    if (is_warm_up(c)) {
+    /* Builds are counted, and take most of the time whatever else scatters. */
+    if (cause < 0 && share(c, STK_BOOK_BUILD) >= MOST_OF_IT && price_shapes(c) > SURE)
+        while (priced[++cause].rule != STK_RULE_SHAPES) continue;
+    bool builds = cause >= 0 && priced[cause].rule == STK_RULE_SHAPES;
+    if (is_warm_up(c) && !builds) {
         say_warm_up(c);
         return STK_RULE_WARM_UP;
     }
-    if (cause >= 0 && dearest >= price_overhead(c)) {
+    if (builds || (cause >= 0 && dearest >= for_the_epoch(c, price_overhead(c)))) {
         priced[cause].say(c);
         return priced[cause].rule == STK_RULE_INPUT ? storage_or_input(c->r) : priced[cause].rule;
     }

@@ -13,6 +13,8 @@ typedef enum stk_rule {
 typedef struct stk_findings {
     stk_gain gain[STK_KNOB_COUNT]; /* best value of each knob against the job as it is */
     stk_gain batch_gain;           /* per example, at about four times the batch */
+    int32_t programs;              /* made for the shapes of batches so far */
+    char why[256];                 /* the last one was made */
     double slice_noise;            /* scatter of single turns, as a ratio */
     double others;                 /* processors that other processes kept busy */
     int32_t processors;

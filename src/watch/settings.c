@@ -132,6 +132,10 @@ void stk_job_settings_options(const stk_job_settings *s, stk_trainer_options *ho
     if (fit && v[STK_KNOB_CALLBACK_EVERY] != STK_AS_IS)
         fit->callbacks_every = v[STK_KNOB_CALLBACK_EVERY];
     if (fit && v[STK_KNOB_BATCH] != STK_AS_IS) fit->batch = v[STK_KNOB_BATCH];
+    if (fit && v[STK_KNOB_VALIDATION_BATCH] != STK_AS_IS)
+        fit->validation_batch = v[STK_KNOB_VALIDATION_BATCH];
+    if (fit && v[STK_KNOB_VALIDATE_EVERY] != STK_AS_IS)
+        fit->validation_every = v[STK_KNOB_VALIDATE_EVERY];
 }
 
 char *stk_job_settings_text(const stk_job_settings *s, char *text, size_t size)

@@ -17,6 +17,7 @@ typedef enum real_source {
     REAL_BATCHES, /* rows -> batch */
     REAL_FILE,    /* batches read from a file, so many milliseconds each */
     REAL_SHUFFLED, /* as above, and a shuffle whose buffer holds an epoch: it refills at each start */
+    REAL_LENGTHS, /* sequences of ever new lengths */
     REAL_JPEGS, /* photos that are decoded in every epoch, made smaller, shuffled, flipped at random */
 } real_source;
 
@@ -28,6 +29,9 @@ typedef struct real_plant {
     int64_t batch, in, hidden, rows;
     double map_ms, read_ms, callback_ms, host_ms; /* per batch */
     int64_t prefetch;
+    double epoch_ms;                                        /* of a callback at the end of epochs */
+    int64_t epoch_steps, validation_rows, validation_batch; /* 0: as there are; none; as batch */
+    const char *optimizer, *loss, *metrics;                 /* NULL: SGD, mse, none */
     int32_t threads; /* for kernels; 0: as many as there are */
 } real_plant;
 
@@ -35,8 +39,8 @@ typedef struct real {
     const real_plant *plant;
     stk_model *model;
     stk_trainer *trainer;
-    stk_tensor *x, *y;
-    stk_train_data data;
+    stk_tensor *x, *y, *vx, *vy;
+    stk_train_data data, validation;
     stk_callback callback;
     stk_callback *callbacks[1];
     int file;
@@ -91,6 +95,14 @@ static stk_status real_batch_end(stk_callback *self, stk_trainer *t, const stk_p
     return STK_OK;
 }
 
+static stk_status real_epoch_end(stk_callback *self, stk_trainer *t, const stk_progress *p,
+                                 stk_error *err)
+{
+    (void)t, (void)p, (void)err;
+    planted_sleep(((const real *)self->context)->plant->epoch_ms);
+    return STK_OK;
+}
+
 /* A reader: the place in the file is the walk. */
 static stk_status real_read_open(void *context, void **walk, stk_error *err)
 {
@@ -122,6 +134,22 @@ static stk_status real_read_next(void *context, void *walk, stk_tensor **parts, 
     return STK_OK;
 }
 
+/* Sequences: every batch is longer or shorter than all before it, for a long while. */
+static stk_status real_length_next(void *context, void *walk, stk_tensor **parts, bool *end,
+                                   stk_error *err)
+{
+    enum { LENGTHS = 509, ROWS = 31 };
+    const real_plant *p = ((const real *)context)->plant;
+    int64_t *at = walk, length = 16 + *at * 211 % LENGTHS, rows = p->batch + *at % ROWS;
+    *end = false;
+    STK_TRY(stk_tensor_new(STK_F32, 3, (int64_t[]){rows, length, p->in}, &parts[0], err));
+    STK_TRY(stk_tensor_new(STK_F32, 2, (int64_t[]){rows, PLANTED_CLASSES}, &parts[1], err));
+    memset(parts[0]->data, 0, (size_t)stk_tensor_bytes(parts[0]));
+    memset(parts[1]->data, 0, (size_t)stk_tensor_bytes(parts[1]));
+    ++*at;
+    return STK_OK;
+}
+
 /* ---- the parts of a training ------------------------------------------------------------------------------------- */
 
 static inline stk_status real_model(real *self, stk_error *err)
@@ -132,8 +160,11 @@ static inline stk_status real_model(real *self, stk_error *err)
     snprintf(layer, sizeof layer, "Input(shape=(%lld,))", (long long)p->in);
     bool photos = p->source == REAL_JPEGS;
     if (photos) snprintf(layer, sizeof layer, "Input(shape=(%d, %d, 3))", REAL_SIDE, REAL_SIDE);
+    if (p->source == REAL_LENGTHS)
+        snprintf(layer, sizeof layer, "Input(shape=(None, %lld))", (long long)p->in);
     stk_model_add(self->model, layer);
     if (photos) stk_model_add(self->model, "Flatten()");
+    if (p->source == REAL_LENGTHS) stk_model_add(self->model, "GlobalAveragePooling1D()");
     if (p->host_ms > 0)
         stk_model_add_custom(
             self->model,
@@ -145,8 +176,9 @@ static inline stk_status real_model(real *self, stk_error *err)
     stk_model_add(self->model, layer);
     STK_TRY(stk_model_build(self->model, 0, NULL, err));
     stk_trainer_options how = stk_trainer_defaults();
-    how.optimizer = "sgd:lr=1e-3";
-    how.loss = "mse";
+    how.optimizer = p->optimizer ? p->optimizer : "sgd:lr=1e-3";
+    how.loss = p->loss ? p->loss : "mse";
+    how.metrics = p->metrics;
     how.threads = p->threads;
     return stk_trainer_new(self->model, &how, &self->trainer, err);
 }
@@ -187,6 +219,22 @@ static inline stk_dataset *real_reader(real *self, stk_error *err)
                        .next = real_read_next,
                        .close = real_read_close,
                        .cardinality = p->rows / p->batch};
+    return stk_data_generator(&g, err);
+}
+
+static inline stk_dataset *real_lengths(real *self, stk_error *err)
+{
+    const real_plant *p = self->plant;
+    stk_field fields[2] = {{.dtype = STK_F32, .rank = 3, .shape = {-1, -1, p->in}},
+                           {.dtype = STK_F32, .rank = 2, .shape = {-1, PLANTED_CLASSES}}};
+    stk_schema schema = {.n = 2, .fields = fields, .structure = "(0,1)"};
+    stk_generator g = {.name = "sequences",
+                       .context = self,
+                       .output = &schema,
+                       .open = real_read_open,
+                       .next = real_length_next,
+                       .close = real_read_close,
+                       .cardinality = STK_INFINITE};
     return stk_data_generator(&g, err);
 }
 
@@ -255,6 +303,8 @@ static inline stk_status real_pipeline(real *self, stk_error *err)
         ds = stk_data_batch(ds, p->batch, true, err);
     } else if (p->source == REAL_JPEGS) {
         ds = real_decoded(self, err);
+    } else if (p->source == REAL_LENGTHS) {
+        ds = real_lengths(self, err);
     } else {
         STK_TRY(real_file(self, err));
         ds = real_reader(self, err);
@@ -279,6 +329,8 @@ static inline void real_release(real *self)
     stk_model_release(self->model);
     stk_tensor_release(self->x);
     stk_tensor_release(self->y);
+    stk_tensor_release(self->vx);
+    stk_tensor_release(self->vy);
     if (self->file >= 0) close(self->file);
 }
 
@@ -297,7 +349,20 @@ static inline stk_status real_job(const real_plant *p, real *self, stk_error *er
     self->callback =
         (stk_callback){.name = "slow logger", .context = self, .batch_end = real_batch_end};
     self->callbacks[0] = &self->callback;
-    if (p->callback_ms > 0) {
+    if (p->epoch_ms > 0) self->callback.epoch_end = real_epoch_end;
+    if (p->callback_ms <= 0) self->callback.batch_end = NULL;
+    fit.steps_per_epoch = p->epoch_steps;
+    if (p->validation_rows > 0) {
+        STK_TRY(stk_tensor_new(STK_F32, 2, (int64_t[]){p->validation_rows, p->in}, &self->vx, err));
+        STK_TRY(stk_tensor_new(STK_F32, 2, (int64_t[]){p->validation_rows, PLANTED_CLASSES},
+                               &self->vy, err));
+        memset(self->vx->data, 0, (size_t)stk_tensor_bytes(self->vx));
+        memset(self->vy->data, 0, (size_t)stk_tensor_bytes(self->vy));
+        self->validation = (stk_train_data){.nx = 1, .x = &self->vx, .ny = 1, .y = &self->vy};
+        fit.validation = &self->validation;
+        fit.validation_batch = p->validation_batch;
+    }
+    if (p->callback_ms > 0 || p->epoch_ms > 0) {
         fit.callbacks = self->callbacks;
         fit.ncallbacks = 1;
     }

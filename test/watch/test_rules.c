@@ -256,6 +256,58 @@ TEST(noise_is_no_cause)
     expect(r, &f, "too noisy", "");
 }
 
+/* An epoch of 100 steps of 1 ms. */
+static stk_report *epoch_of(double validation, double callbacks)
+{
+    stk_report *r = books();
+    if (r)
+        r->epoch = (stk_epoch_rows){.steps = 100,
+                                    .validation_steps = 50,
+                                    .validation_every = 1,
+                                    .training = 0.1,
+                                    .validation = validation,
+                                    .callbacks = callbacks};
+    return r;
+}
+
+TEST(an_epoch_is_more_than_its_steps)
+{
+    stk_findings f = {.processors = 2};
+    expect(epoch_of(0.2, 0), &f, "validation-bound", "67 % of the epoch");
+    expect(epoch_of(0.01, 0), &f, "compute-bound", "roofline");
+    expect(epoch_of(0, 0.3), &f, "epoch-end-bound", "75 % of the epoch");
+    expect(epoch_of(0.2, 0.3), &f, "epoch-end-bound", "validation: 200 ms");
+    /* input costs half a step, but most of the epoch is something else */
+    stk_report *r = epoch_of(0.4, 0);
+    spend(r, STK_BOOK_INPUT, 0.5);
+    f.gain[STK_KNOB_FREE_INPUT] = about(2);
+    expect(r, &f, "validation-bound", "validation");
+    r = epoch_of(0.03, 0);
+    spend(r, STK_BOOK_INPUT, 0.5);
+    expect(r, &f, "input-bound", "waiting for batches");
+    /* larger batches gain a lot, per step: not what this training waits for */
+    f = (stk_findings){.processors = 2, .batch_gain = about(1.6)};
+    expect(epoch_of(0, 0.3), &f, "epoch-end-bound", "at its end");
+}
+
+TEST(programs_built_all_the_time)
+{
+    stk_findings f = {
+        .processors = 2, .programs = 40, .why = "input 'x' is f32[8,17], it was f32[8,16] before"};
+    stk_report *r = books();
+    spend(r, STK_BOOK_BUILD, 0.8);
+    expect(r, &f, "shape-bound", "input 'x' is f32[8,17]");
+    r = books();
+    spend(r, STK_BOOK_BUILD, 0.8);
+    f.gain[STK_KNOB_BUCKETS] = about(4);
+    expect(r, &f, "shape-bound", "padded to powers of two: 4.00x");
+    f.programs = 2; /* one for the last batch, which is smaller */
+    r = books();
+    spend(r, STK_BOOK_BUILD, 0.1);
+    f.gain[STK_KNOB_BUCKETS] = (stk_gain){0, 0, 0};
+    expect(r, &f, "compute-bound", "roofline");
+}
+
 TEST(no_step_no_verdict)
 {
     stk_error err;

@@ -285,7 +285,7 @@ TEST(a_budget_adds_up)
     stk_budget_of(&times, r, &b);
     CHECK(b.sampled >= 8 && b.sampled <= 16);
     CHECK_EQ_I64(b.steps, 8 * ROWS / BATCH);
-    double sum = b.build + b.validation + b.unsplit;
+    double sum = b.build + b.validation + b.epoch_ends + b.unsplit;
     for (int k = 0; k < STK_BOOK_COUNT; k++) sum += b.seconds[k];
     CHECK_NEAR(sum, b.total, 1e-6 + 1e-6 * b.total);
     CHECK(b.seconds[STK_BOOK_INPUT] > 0.5 * b.total);

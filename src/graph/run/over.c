@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/tensor.h"
+#include "base/trace.h"
 #include "graph/run/call.h"
 #include "stoker/tracing.h"
 
@@ -156,7 +157,10 @@ static stk_status loop(stk_program *p, stk_over *o, stk_error *err)
     for (;;) {
         o->end = STK_OVER_STEPS;
         if (o->steps && o->done >= o->steps) return STK_OK;
+        stk_trace_step(1); /* a round: the element, the program */
+        uint64_t waited = stk_trace_start();
         STK_TRY(stk_over_peek(o, &end, err));
+        stk_trace_span(waited, "over.input", 0);
         o->end = STK_OVER_DATA;
         if (end) return STK_OK;
         o->end = STK_OVER_SHAPE;
@@ -178,5 +182,8 @@ stk_status stk_program_over(stk_program *p, stk_over *o, stk_error *err)
                         "stk_program_over: a program and a stream are needed");
     STK_TRY(check(p, o, err));
     STK_TRY(make_last(p, o, err));
-    return loop(p, o, err);
+    stk_status status = loop(p, o, err);
+    stk_trace_step(1); /* the end of the last round */
+    stk_trace_step_break();
+    return status;
 }
