@@ -64,4 +64,7 @@ int py_flat_fn_fill(PyObject *callable, const stk_schema *output, stk_flat_fn *o
 int py_batches_fn_fill(PyObject *parts, const stk_schema *output, stk_flat_fn *out);
 int py_group_fn_fill(PyObject *callable, const stk_schema *output, stk_group_fn *out);
 
+/* ---- over.c ------------------------------------------------------------------------------------------------------------ */
+stk_dataset *py_epochs_dataset(PyObject *epochs); /* borrowed; NULL: exception */
+
 #endif

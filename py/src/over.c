@@ -261,6 +261,12 @@ static PyObject *epochs_end(PyObject *self, PyObject *u)
     Py_RETURN_NONE;
 }
 
+stk_dataset *py_epochs_dataset(PyObject *epochs)
+{
+    if (Py_TYPE(epochs) == epochs_type) return ((py_epochs *)epochs)->ds;
+    return PyErr_Format(PyExc_TypeError, "%R is no Epochs", epochs), NULL;
+}
+
 static PyObject *get_count(PyObject *self, void *c)
 {
     (void)c;

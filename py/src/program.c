@@ -21,9 +21,12 @@ static PyTypeObject *program_type;
 
 /* ---- making ------------------------------------------------------------------------------------------- */
 
+static int32_t most_threads;
+
 static stk_status compile_now(py_program *p, const stk_graph *g, stk_error *err)
 {
     stk_program_options options = stk_program_options_defaults();
+    options.threads = most_threads;
     stk_status status = stk_store_new(NULL, &options.store, err);
     for (Py_ssize_t i = 0; i < p->trace->nvariables && status == STK_OK; i++) {
         char name[32];
@@ -230,8 +233,7 @@ stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err)
     py_program *p = (py_program *)program;
     stk_status status;
     int64_t before = o->done;
-    for (Py_ssize_t i = 0; i < p->nwritten; i++)
-        if (py_variable_before_write(p->written[i])) return STK_ERR_STATE;
+    if (py_program_before(program)) return STK_ERR_STATE;
     py_booking booking = py_book_begin();
     take_turn(p);
     Py_BEGIN_ALLOW_THREADS status = stk_program_over(p->p, o, err);
@@ -239,6 +241,26 @@ stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err)
     py_book_end(booking, PY_BOOK_EPOCHS);
     p->runs += o->done - before;
     return status;
+}
+
+int py_program_before(PyObject *program)
+{
+    py_program *p = (py_program *)program;
+    for (Py_ssize_t i = 0; i < p->nwritten; i++)
+        if (py_variable_before_write(p->written[i])) return -1;
+    return 0;
+}
+
+stk_program *py_program_handle(PyObject *program) { return ((py_program *)program)->p; }
+
+/* program_threads(n): programs that are made from now on use at most so many threads; 0: all. */
+PyObject *py_program_threads(PyObject *module, PyObject *n)
+{
+    (void)module;
+    long asked = PyLong_AsLong(n);
+    if (asked == -1 && PyErr_Occurred()) return NULL;
+    most_threads = (int32_t)asked;
+    Py_RETURN_NONE;
 }
 
 static PyObject *results(py_program *p, stk_tensor **out)

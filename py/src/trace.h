@@ -33,6 +33,11 @@ int py_trace_keep(py_trace *t, PyObject *o); /* as long as its programs live */
 PyObject *py_trace_stop(py_trace *t, py_tensor *x);
 
 /* program.c, over.c */
+/* What a run would write is no longer shared with anybody; -1: exception. */
+int py_program_before(PyObject *program);
+stk_program *py_program_handle(PyObject *program); /* borrowed */
+PyObject *py_program_threads(PyObject *module, PyObject *n);
+PyObject *py_examine(PyObject *module, PyObject *args);
 int py_program_sizes(PyObject *program, int32_t *nin, int32_t *nout);
 /* One run per element, without the lock; an exception may be set when it fails. */
 stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err);

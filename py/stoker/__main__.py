@@ -3,8 +3,8 @@
     python -m stoker program.py [arguments...]     run a program
     python -m stoker -m module [arguments...]      run a module, as python -m does
     python -m stoker -c 'text'                     run a line
-    python -m stoker profile program.py [arguments...]   run it, then tell where its time went  (--json FILE before it)
-    python -m stoker doctor program.py [arguments...]    the same, and what would make it faster
+    python -m stoker profile program.py [arguments...]   run it, then tell where its time went  (--json FILE, --html FILE before it)
+    python -m stoker doctor program.py [arguments...]    the same, then probes on its own fit or loop: what would make it faster
     python -m stoker check program.py...           list what a program uses that Stoker does not have; runs nothing
     python -m stoker check --list [name]           list the names that Stoker has
 """

@@ -3,7 +3,7 @@ import contextlib
 
 import numpy as np
 
-from stoker import _stoker
+from stoker import _host_books, _stoker
 from stoker.tf import errors
 
 Tensor, Variable, DType, TensorShape = _stoker.Tensor, _stoker.Variable, _stoker.DType, _stoker.TensorShape
@@ -122,6 +122,7 @@ def host(name, function, inputs, dtypes, shapes=None):
         if shapes is None:
             not_traceable(f"{name} has results whose shape depends on values")
         places = [shapes] if single else list(shapes)
+        function = _host_books.watch(function, name, _host_books.caller()) if _host_books.on else function
         results = _stoker.host_call(function, inputs, kinds, [list(s) for s in places], name, False)
         return results[0] if single else results
     made = function(*[x.numpy() for x in inputs])

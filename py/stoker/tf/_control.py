@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from stoker import _stoker
+from stoker import _host_books, _stoker
 from stoker.tf import _base, nest
 from stoker.tf._base import dims, is_symbolic, o, tensor
 
@@ -187,6 +187,7 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     if func is None:
         return lambda inner: functools.wraps(inner)(lambda *inputs: py_function(inner, inputs, Tout, name))
     inp = list(inp or [])
+    func = _host_books.watch(func, "tf.py_function")
     _base.note_python_call("py_function")
     if not any(is_symbolic(x) for x in inp) and not _base.recording():
         single, values = _results(func(*[tensor(x) for x in inp]), Tout)
@@ -198,6 +199,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     if func is None:
         return lambda inner: functools.wraps(inner)(lambda *inputs: numpy_function(inner, inputs, Tout, stateful, name))
     inp = list(inp or [])
+    func = _host_books.watch(func, "tf.numpy_function")
     _base.note_python_call("numpy_function")
     if not any(is_symbolic(x) for x in inp) and not _base.recording():
         single, values = _results(func(*[tensor(x).numpy() for x in inp]), Tout)

@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 
-from stoker import _autograph, _stoker
+from stoker import _autograph, _host_books, _stoker
 from stoker.tf import nest
 from stoker.tf._base import NotTraceable, Tensor, Variable, is_symbolic, o, tensor
 from stoker.tf._specs import TensorSpec, TypeSpec
@@ -358,6 +358,8 @@ class Function(_stoker.FastFunction):
                 return None
             if type(made) is not _Done:
                 self._report_retrace(call)
+                if _host_books.on and not self._traces:
+                    _host_books.recorded.append(self)
                 self._traces[call.key] = made
             return made
 

@@ -5,7 +5,7 @@ import random as _python_random
 
 import numpy as np
 
-from stoker import _stoker
+from stoker import _host_books, _stoker
 from stoker.tf import errors
 from stoker.tf._base import static, tensor
 from stoker.tf._specs import TensorSpec
@@ -152,6 +152,8 @@ class DatasetV2:
             from stoker.tf._base import not_traceable
 
             not_traceable("it iterates over a dataset")
+        if _host_books.on:
+            _host_books.walked[id(self)] = self
         return self._walk(OwnedIterator)
 
     def as_numpy_iterator(self):

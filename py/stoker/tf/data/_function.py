@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 
-from stoker import _autograph, _autograph_ops, _stoker
+from stoker import _autograph, _autograph_ops, _host_books, _stoker
 from stoker.tf import _base, errors
 from stoker.tf._base import NotTraceable, Tensor, is_symbolic, not_traceable, tensor
 from stoker.tf._specs import TensorSpec
@@ -379,7 +379,10 @@ class MapFunction:
         return self.check(result) if self.check is not None else result
 
     def _run_eagerly(self, values):
-        return st.flat_parts(self._call(values))
+        if not _host_books.on:
+            return st.flat_parts(self._call(values))
+        with _host_books.timed("map", *_host_books.place_of(self.function)):
+            return st.flat_parts(self._call(values))
 
 
 @contextlib.contextmanager

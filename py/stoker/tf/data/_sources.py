@@ -1,7 +1,7 @@
 """Where datasets begin: tensors, generators, files; and datasets made of several."""
 import numpy as np
 
-from stoker import _stoker
+from stoker import _host_books, _stoker
 from stoker.tf import errors
 from stoker.tf._base import static, tensor
 from stoker.tf._specs import DType, RaggedTensorSpec, TensorSpec, TypeSpec
@@ -116,7 +116,19 @@ class _Generator:
         self.structure_text = repr(st.map_leaves(lambda s: s.dtype, spec))
 
     def __call__(self):
-        return map(self.convert, iter(self.generator(*self.args)))
+        walk = iter(self.generator(*self.args))
+        return map(self.convert, self._watched(walk) if _host_books.on else walk)
+
+    def _watched(self, walk):
+        place = _host_books.place_of(self.generator)
+        while True:
+            with _host_books.timed("from_generator", *place) as row:
+                try:
+                    value = next(walk)
+                except StopIteration:
+                    return
+                row[2] += _host_books._bytes(value)
+            yield value
 
     def convert(self, value):
         parts = []
