@@ -226,6 +226,14 @@ static stk_report *full_report(void)
     r->advice = advice, r->nadvice = 2;
     r->curve = curve, r->ncurve = 3, r->knee = 128;
     r->devices = devices, r->ndevices = 2;
+    r->epoch = (stk_epoch_rows){.steps = 100,
+                                .validation_steps = 10,
+                                .validation_every = 1,
+                                .training = 0.4,
+                                .validation = 0.1,
+                                .callbacks = 0.05,
+                                .checkpoint = 0.01};
+    r->left_out = 2;
     return r;
 }
 
@@ -243,6 +251,8 @@ TEST(text_fits_100_columns)
     CHECK_CONTAINS(text, "input-bound");
     CHECK_CONTAINS(text, "1.42x (1.38-1.45)");
     CHECK_CONTAINS(text, "residual");
+    CHECK_CONTAINS(text, "callbacks at its end");
+    CHECK_CONTAINS(text, "2 comparisons were left out");
     stk_text_free(text);
     stk_report_release(r);
 }
