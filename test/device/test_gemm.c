@@ -323,6 +323,43 @@ TEST(same_bits_for_any_cut)
     }
 }
 
+/* Sums over k in parts of their own: the cut is a matter of the shape, the threads are not. */
+static void long_sums(problem *p, stk_device *device, const char *impl)
+{
+    static const int32_t cuts[] = {1, 2, 3, 7, 16};
+    if (strcmp(impl, "deep")) return;
+    size_t bytes = (size_t)(p->size_c * stk_dtype_size((stk_dtype)p->g.dtype));
+    void *first = stk_malloc(bytes);
+    for (int c = 0; c < 5 && run(p, device, impl, cuts[c]); c++) {
+        if (!check_close(p, impl)) break;
+        memcpy(first, p->c, bytes);
+        for (int32_t threads = 1; threads <= 4; threads += threads)
+            if (run(p, launch_device(threads), impl, cuts[c]))
+                CHECK_MSG(!memcmp(first, p->c, bytes), "deep, %d parts on %d threads gave other bits",
+                          cuts[c], threads);
+    }
+    stk_free(first);
+}
+
+TEST(long_sums_are_cut_along_them)
+{
+    static const int64_t shapes[][3] = {{2, 2, 1024},   {24, 48, 2050}, {65, 33, 1531},
+                                        {7, 130, 1024}, {96, 20, 4000}, {3, 257, 1100}};
+    int found = 0;
+    for (int i = 0; i < 6 * 4; i++) {
+        const int64_t *t = shapes[i / 4];
+        stk_gemm g = shape(t[0], t[1], t[2], i & 1, i >> 1 & 1);
+        g.accumulate = i % 3 == 0;
+        g.dtype = i % 5 == 0 ? STK_F64 : STK_F32;
+        g.lda += i % 2, g.ldc += i % 4;
+        problem p = make(g);
+        found += stk_impl_gemm_deep.supports(&p.g);
+        each_impl(&p, long_sums);
+        drop(&p);
+    }
+    CHECK(found > 12);
+}
+
 /* Numbers that must come out whole: infinities, NaN, and zeros that do not hide them. */
 static void spreads(problem *p, stk_device *device, const char *impl)
 {
