@@ -6,7 +6,7 @@
 #include "device/cpu/isa.h"
 
 static const stk_kernel kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
-static const char *const names[] = {"own", "columns", "winograd", "onednn"};
+static const char *const names[] = {"own", "columns", "taps", "winograd", "onednn"};
 enum { KERNELS = 3, NAMES = sizeof names / sizeof names[0] };
 
 typedef struct conv_case {
@@ -57,6 +57,12 @@ static const conv_case cases[] = {
     {"1x1 stride", 3, 8, 16, 1, {1, 5, 6}, {1, 1, 1}, {1, 2, 2}, ONE, {0}, {0}},
     {"one pixel", 1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, ONE, ONE, {0}, {0}},
     {"empty batch", 0, 3, 8, 1, {1, 5, 5}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"few pixels", 3, 96, 320, 1, {1, 2, 2}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
+    {"few pixels, stride", 2, 130, 230, 1, {1, 3, 5}, {1, 3, 3}, {1, 2, 2}, ONE, {0, 1, 0}, {0, 1, 2}},
+    {"few pixels, dilation", 2, 70, 420, 1, {1, 4, 5}, {1, 3, 3}, ONE, {1, 2, 3}, {0, 2, 3}, {0, 1, 1}},
+    {"few pixels, taps nobody has", 1, 110, 100, 1, {1, 1, 2}, {1, 5, 5}, ONE, ONE, {0, 2, 4}, {0, 2, 4}},
+    {"few pixels, 1x1 stride", 2, 520, 510, 1, {1, 3, 3}, {1, 1, 1}, {1, 2, 2}, ONE, {0}, {0}},
+    {"few pixels, 3-d", 2, 100, 132, 1, {2, 2, 1}, {3, 3, 3}, ONE, ONE, {1, 1, 1}, {1, 1, 1}},
     {"padding wider than image", 2, 2, 8, 1, {1, 2, 2}, {1, 5, 5}, ONE, ONE, {0, 4, 4}, {0, 4, 4}},
 };
 /* clang-format on */

@@ -335,8 +335,8 @@ static void long_sums(problem *p, stk_device *device, const char *impl)
         memcpy(first, p->c, bytes);
         for (int32_t threads = 1; threads <= 4; threads += threads)
             if (run(p, launch_device(threads), impl, cuts[c]))
-                CHECK_MSG(!memcmp(first, p->c, bytes), "deep, %d parts on %d threads gave other bits",
-                          cuts[c], threads);
+                CHECK_MSG(!memcmp(first, p->c, bytes),
+                          "deep, %d parts on %d threads gave other bits", cuts[c], threads);
     }
     stk_free(first);
 }
