@@ -350,7 +350,7 @@ TEST(long_sums_are_cut_along_them)
         const int64_t *t = shapes[i / 4];
         stk_gemm g = shape(t[0], t[1], t[2], i & 1, i >> 1 & 1);
         g.accumulate = i % 3 == 0;
-        g.dtype = i % 5 == 0 ? STK_F64 : STK_F32;
+        g.dtype = (int32_t[]){STK_F32, STK_BF16, STK_F64}[i % 7 % 3];
         g.lda += i % 2, g.ldc += i % 4;
         problem p = make(g);
         found += stk_impl_gemm_deep.supports(&p.g);

@@ -7,6 +7,8 @@
 #include "device/cpu/gemm.h"
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 
 #include <string.h>
@@ -16,6 +18,22 @@ enum {
     LEAST_TERMS = 512, /* of a part: adding its sums to the others costs about 30 of them */
     MOST_SUMS = 1 << 17,
 };
+
+/* bfloat16 goes by pairs; its sums are floats until they are rounded at the end. */
+static bool is_wide(const stk_gemm *g) { return g->dtype == STK_BF16; }
+
+static int64_t sum_size(const stk_gemm *g)
+{
+    return is_wide(g) ? (int64_t)sizeof(float) : stk_dtype_size((stk_dtype)g->dtype);
+}
+
+static int64_t engine_bytes(const stk_gemm *stretch)
+{
+    const stk_vec *vec = stk_vec_get();
+    return stk_round_up(is_wide(stretch) ? vec->gemm_pairs->scratch(stretch)
+                                         : vec->gemm->scratch[stretch->dtype](stretch),
+                        STK_ALIGN);
+}
 
 /* What one product of a part looks like to the engine: c is dense. */
 static stk_gemm stretch_of(const stk_gemm *g, int64_t terms, bool add)
@@ -29,21 +47,22 @@ static stk_gemm stretch_of(const stk_gemm *g, int64_t terms, bool add)
 
 static int64_t sums_bytes(const stk_gemm *g)
 {
-    return stk_round_up(g->m * g->n * stk_dtype_size((stk_dtype)g->dtype), STK_ALIGN);
+    return stk_round_up(g->m * g->n * sum_size(g), STK_ALIGN);
 }
 
 /* A whole stretch packs the most (gemm_engine.inc). */
 static int64_t part_bytes(const stk_gemm *g)
 {
     const stk_gemm s = stretch_of(g, STRETCH, true);
-    return sums_bytes(g) + stk_round_up(stk_vec_get()->gemm->scratch[g->dtype](&s), STK_ALIGN);
+    return sums_bytes(g) + engine_bytes(&s);
 }
 
 /* Where rows or columns of c make enough parts, those are better: nothing has to be added up. */
 static bool supports(const void *params)
 {
     const stk_gemm *g = params;
-    if (g->dtype != STK_F32 && g->dtype != STK_F64) return false;
+    if (is_wide(g) ? !stk_isa_has_pairs() : g->dtype != STK_F32 && g->dtype != STK_F64)
+        return false;
     if (g->batch != 1 || g->m < 2 || g->n < 2 || g->k < 2 * LEAST_TERMS) return false;
     return g->m * g->n <= MOST_SUMS && stk_gemm_units(g) / stk_gemm_grain(g) < 8;
 }
@@ -71,6 +90,7 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
     char *sums = (char *)launch->scratch + part * part_bytes(g);
+    const stk_vec *vec = stk_vec_get();
     for (int64_t k = lo; k < hi; k += STRETCH) {
         const stk_gemm s = stretch_of(g, stk_min_i64(STRETCH, hi - k), k > lo);
         stk_gemm_job job = {.whole = &s,
@@ -79,8 +99,9 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                             .c = sums,
                             .row_hi = g->m,
                             .col_hi = g->n,
-                            .scratch = sums + sums_bytes(g)};
-        stk_vec_get()->gemm->run[g->dtype](&job);
+                            .scratch = sums + sums_bytes(g),
+                            .wide = is_wide(g)};
+        (is_wide(g) ? vec->gemm_pairs->run : vec->gemm->run[g->dtype])(&job);
     }
 }
 
@@ -94,28 +115,49 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 ADD_ROW(float)
 ADD_ROW(double)
 
-/* Empty parts were not run. */
+/* Into c, or what is there already plus the sums; halves are widened and rounded here. */
+static void put_row(const stk_gemm *g, void *c, float *sums)
+{
+    const stk_vec_ew *ew = stk_vec_get()->ew;
+    float old[64];
+    for (int64_t j = 0; g->accumulate && j < g->n; j += 64) {
+        const int64_t n = stk_min_i64(64, g->n - j);
+        ew->load[STK_BF16](n, old, (const uint16_t *)c + j);
+        add_row_float(n, sums + j, old);
+    }
+    ew->store[STK_BF16](g->n, c, sums);
+}
+
+static void put_sums(const stk_gemm *g, char *c, char *sums)
+{
+    const int64_t row = g->n * sum_size(g);
+    for (int64_t i = 0; i < g->m; i++, sums += row) {
+        char *to = c + i * g->ldc * stk_dtype_size((stk_dtype)g->dtype);
+        if (is_wide(g))
+            put_row(g, to, (float *)(void *)sums);
+        else if (!g->accumulate)
+            memcpy(to, sums, (size_t)row);
+        else
+            (g->dtype == STK_F32 ? add_row_float : add_row_double)(g->n, to, sums);
+    }
+}
+
+/* Adds the sums of the parts in order; the first one becomes the total. Empty parts were not run. */
 static void finish(const stk_launch *launch)
 {
     const stk_gemm *g = launch->params;
-    const int64_t size = stk_dtype_size((stk_dtype)g->dtype), row = g->n * size;
-    bool add = g->accumulate;
+    char *total = NULL;
     for (int32_t part = 0; part < launch->parts; part++) {
-        const char *sums = (const char *)launch->scratch + part * part_bytes(g);
+        char *sums = (char *)launch->scratch + part * part_bytes(g);
         int64_t lo, hi;
         stk_launch_range(launch, part, &lo, &hi);
         if (lo == hi) continue;
-        for (int64_t i = 0; i < g->m; i++) {
-            char *c = (char *)launch->arg[2] + i * g->ldc * size;
-            if (!add)
-                memcpy(c, sums + i * row, (size_t)row);
-            else if (g->dtype == STK_F32)
-                add_row_float(g->n, c, sums + i * row);
-            else
-                add_row_double(g->n, c, sums + i * row);
-        }
-        add = true;
+        if (!total)
+            total = sums;
+        else
+            (g->dtype == STK_F64 ? add_row_double : add_row_float)(g->m * g->n, total, sums);
     }
+    if (total) put_sums(g, launch->arg[2], total);
 }
 
 const stk_impl stk_impl_gemm_deep = {.name = "deep",
