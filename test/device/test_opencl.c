@@ -2,6 +2,8 @@
  * faulty_opencl.c, which stands in for the loader) are clear errors that leak nothing and hang nowhere; compiled programs are found again on
  * disk, whatever happened to them there. Without any OpenCL device it says how to get one and checks nothing. */
 #include "check.h"
+#include "base/clock.h"
+#include "base/trace.h"
 #include "device/opencl/api.h"
 #include "graph/run/program.h"
 #include "stoker/nn.h"
@@ -183,6 +185,108 @@ TEST(a_step_is_few_launches)
     int64_t launches = calls("EnqueueNDRangeKernel");
     printf("%.1f launches per step\n", (double)launches / STEPS);
     CHECK(launches <= 12 * STEPS);
+}
+
+/* ---- the trace ------------------------------------------------------------------------------------------- */
+
+typedef struct seen {
+    int64_t kernels, uploads, overlaps, out_of_order, strange;
+    int64_t began[512], ended[512]; /* of uploads */
+    int64_t first, last;            /* moments of the host around all of it */
+    int64_t before;                 /* end of the last kernel */
+} seen;
+
+static void look(void *context, const stk_trace_event *e)
+{
+    seen *s = context;
+    int64_t end = e->ns + e->value;
+    if (e->kind != STK_TRACE_SPAN || strncmp(e->thread_name, "opencl:0", 8)) return;
+    if (e->ns < s->first || end > s->last || e->value < 0) s->strange++;
+    if (e->role == STK_TRACE_COMPUTE) {
+        s->kernels++;
+        if (!e->arg || e->ns < s->before) s->out_of_order++;
+        s->before = end;
+    } else if (!strcmp(e->name, "device upload") && s->uploads < 512) {
+        s->began[s->uploads] = e->ns;
+        s->ended[s->uploads++] = end;
+    }
+}
+
+/* Rows are handed out one by one: kernels first, and kept by their caller. */
+typedef struct spans {
+    seen *s;
+    int64_t began[4096], ended[4096], n;
+} spans;
+
+static void look_twice(void *context, const stk_trace_event *e)
+{
+    spans *k = context;
+    look(k->s, e);
+    if (e->kind == STK_TRACE_SPAN && e->role == STK_TRACE_COMPUTE && k->n < 4096 &&
+        !strncmp(e->thread_name, "opencl:0", 8)) {
+        k->began[k->n] = e->ns;
+        k->ended[k->n++] = e->ns + e->value;
+    }
+}
+
+/* Some large products on a batch of a few megabytes: while one computes, the next one travels. */
+static stk_program *long_steps(stk_device *d)
+{
+    enum { ROWS = 2048, SIDE = 512 };
+    stk_graph *g = NULL;
+    stk_program *p = NULL;
+    stk_error err;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){ROWS, SIDE});
+    stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){SIDE, SIDE});
+    for (int i = 0; i < 3; i++) x = stk_g_matmul(g, x, w);
+    stk_g_output(g, "y", stk_g_sum(g, x, 0, NULL, false));
+    CHECK_OK(stk_program_new(g, &(stk_program_options){.device = d}, &p, &err));
+    stk_graph_release(g);
+    return p;
+}
+
+TEST(kernels_and_uploads_have_rows_of_the_trace_and_overlap)
+{
+    enum { BATCHES = 24 };
+    static spans k;
+    static seen s;
+    stk_error err;
+    stk_device *d = NULL;
+    if (!has_opencl()) return;
+    plant(NULL, 0, 0, 0);
+    REQUIRE(CHECK_OK(stk_device_open("opencl:0", 0, &d, &err)));
+    stk_program *p = long_steps(d);
+    stk_tensor *x = numbers(STK_F32, 2, (int64_t[]){2048, 512}, 1, 5);
+    REQUIRE(p && x);
+    k = (spans){.s = &s};
+    s = (seen){.first = stk_now_ns()};
+    stk_trace_enable(0);
+    for (int i = 0; i < BATCHES; i++) {
+        CHECK_OK(stk_program_feed(p, "x", x, &err));
+        CHECK_OK(stk_program_run(p, 1, &err));
+    }
+    CHECK_OK(d->vt->queue.wait(d, &err));
+    CHECK_OK(d->vt->queue.wait(d, &err)); /* what was still on its way is over by now */
+    stk_trace_disable();
+    s.last = stk_now_ns() + 2000000; /* two clocks are compared to within their round trip */
+    s.first -= 2000000;
+    stk_trace_drain(look_twice, &k, NULL);
+    for (int64_t i = 0; i < s.uploads; i++)
+        for (int64_t j = 0; j < k.n; j++)
+            if (s.began[i] < k.ended[j] && k.began[j] < s.ended[i]) {
+                s.overlaps++;
+                break;
+            }
+    printf("%lld kernels, %lld uploads, %lld of them while a kernel ran\n", (long long)s.kernels,
+           (long long)s.uploads, (long long)s.overlaps);
+    CHECK(s.kernels >= 3 * BATCHES && s.uploads >= BATCHES - 1);
+    CHECK(s.overlaps > 0);
+    CHECK_EQ_I64(s.out_of_order, 0);
+    CHECK_EQ_I64(s.strange, 0);
+    stk_program_release(p);
+    stk_tensor_release(x);
+    stk_device_release(d);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------------------- */

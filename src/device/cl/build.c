@@ -28,7 +28,7 @@ void stk_cl_kernel_of(stk_cl_build *b, const stk_cl_source *source, const char *
     stk_cl_give_up(b, stk_cl_program_get(b->d, source, options, &program, b->err));
     if (b->status != STK_OK) return;
     b->step = &b->steps[b->nsteps];
-    *b->step = (stk_cl_step){0};
+    *b->step = (stk_cl_step){.label = b->task->label, .span = stk_task_span_arg(b->task->tag, 0)};
     stk_cl_give_up(b, b->d->backend->kernel_new(b->d, program, kernel, &b->step->kernel, b->err));
     if (b->status == STK_OK) b->nsteps++;
 }

@@ -103,6 +103,8 @@ struct stk_cl_step {
     size_t global[3], local[3]; /* items in all, and of a group */
     stk_cl_place *slots;        /* arguments that each run fills in */
     int32_t nslots;
+    const char *label; /* of its task, for the trace */
+    uint32_t span;     /* argument of its spans */
 };
 
 typedef struct stk_cl_sequence {

@@ -149,12 +149,14 @@ static void release(stk_device *device)
     stk_opencl *d = stk_opencl_of(device);
     if (d->transfers) (void)d->cl->Finish(d->transfers);
     if (d->queue) (void)d->cl->Finish(d->queue);
+    stk_opencl_watch_free(d);
     for (int i = 0; i < STK_CL_AHEAD; i++)
         if (d->mark[i]) (void)d->cl->ReleaseEvent(d->mark[i]);
     stk_cl_programs_release(&d->base);
     if (d->transfers) (void)d->cl->ReleaseCommandQueue(d->transfers);
     if (d->queue) (void)d->cl->ReleaseCommandQueue(d->queue);
     if (d->context) (void)d->cl->ReleaseContext(d->context);
+    pthread_rwlock_destroy(&d->queues);
     pthread_mutex_destroy(&d->base.lock);
     stk_free(d);
 }
@@ -181,6 +183,7 @@ static stk_status open_one(cl_device_id id, stk_device **out, stk_error *err)
     d->cl = stk_cl_open();
     d->id = id;
     pthread_mutex_init(&d->base.lock, NULL);
+    pthread_rwlock_init(&d->queues, NULL);
     read_facts(d);
     d->base.device.caps = (stk_device_caps){.only_by_name = d->base.is_cpu,
                                             .joins_updates = true,

@@ -13,8 +13,8 @@ static cl_int fill_zero(stk_opencl *d, cl_mem mem, size_t bytes)
 {
     const uint32_t zero = 0;
     cl_event filled = NULL;
-    cl_int code =
-        d->cl->EnqueueFillBuffer(d->transfers, mem, &zero, sizeof zero, 0, bytes, 0, NULL, &filled);
+    cl_int code = STK_CL_QUEUED(d, d->cl->EnqueueFillBuffer(d->transfers, mem, &zero, sizeof zero,
+                                                            0, bytes, 0, NULL, &filled));
     if (code != CL_SUCCESS) return code;
     code = d->cl->WaitForEvents(1, &filled);
     (void)d->cl->ReleaseEvent(filled);
@@ -62,8 +62,10 @@ static void *host_alloc(stk_device *device, size_t bytes)
     cl_mem mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, all,
                                      NULL, &code);
     if (!mem || code != CL_SUCCESS) return NULL;
+    pthread_rwlock_rdlock(&d->queues);
     char *mapped = d->cl->EnqueueMapBuffer(d->transfers, mem, 1, CL_MAP_READ_WRITE, 0, all, 0, NULL,
                                            NULL, &code);
+    pthread_rwlock_unlock(&d->queues);
     if (!mapped || code != CL_SUCCESS) {
         (void)d->cl->ReleaseMemObject(mem);
         return NULL;
@@ -82,8 +84,10 @@ static void host_free(stk_device *device, void *memory, size_t bytes)
     if (!memory) return;
     pinned p;
     memcpy(&p, (const char *)memory - sizeof p, sizeof p);
-    (void)d->cl->EnqueueUnmapMemObject(d->transfers, p.mem, p.mapped, 0, NULL, NULL);
-    (void)d->cl->Finish(d->transfers); /* not every driver keeps it for what is queued */
+    (void)STK_CL_QUEUED(d,
+                        d->cl->EnqueueUnmapMemObject(d->transfers, p.mem, p.mapped, 0, NULL, NULL));
+    (void)STK_CL_QUEUED(
+        d, d->cl->Finish(d->transfers)); /* not every driver keeps it for what is queued */
     (void)d->cl->ReleaseMemObject(p.mem);
 }
 
@@ -99,68 +103,88 @@ static stk_status done(stk_opencl *d, const char *what, cl_int code, stk_error *
     return code == CL_SUCCESS ? STK_OK : stk_opencl_fail(d, what, code, err);
 }
 
+/* The same for a copy whose event was asked for. */
+static stk_status copied(stk_opencl *d, const char *what, const char *name, cl_int code,
+                         cl_event seen, stk_error *err)
+{
+    stk_opencl_note(d, STK_CL_COPIES, seen, name, 0);
+    return done(d, what, code, err);
+}
+
 static stk_status queue_set(stk_device *device, stk_address to, const void *from, size_t bytes,
                             stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
     if (!bytes) return STK_OK;
-    return done(d, "a write",
-                d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 1, (size_t)to.offset,
-                                          bytes, from, 0, NULL, NULL),
-                err);
+    return copied(d, "a write", "device upload",
+                  STK_CL_QUEUED(d, d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 1,
+                                                             (size_t)to.offset, bytes, from, 0,
+                                                             NULL, stk_opencl_watched(d, &seen))),
+                  seen, err);
 }
 
 static stk_status queue_get(stk_device *device, void *to, stk_address from, size_t bytes,
                             stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
     if (!bytes) return STK_OK;
-    return done(d, "a read",
-                d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 1,
-                                         (size_t)from.offset, bytes, to, 0, NULL, NULL),
-                err);
+    return copied(d, "a read", "device download",
+                  STK_CL_QUEUED(d, d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 1,
+                                                            (size_t)from.offset, bytes, to, 0, NULL,
+                                                            stk_opencl_watched(d, &seen))),
+                  seen, err);
 }
 
 static stk_status queue_set_later(stk_device *device, stk_address to, const void *from,
                                   size_t bytes, stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
     if (!bytes) return STK_OK;
-    STK_TRY(done(d, "a write",
-                 d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 0, (size_t)to.offset,
-                                           bytes, from, 0, NULL, NULL),
-                 err));
-    return done(d, "a flush", d->cl->Flush(d->queue), err);
+    STK_TRY(copied(d, "a write", "device upload",
+                   STK_CL_QUEUED(d, d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 0,
+                                                              (size_t)to.offset, bytes, from, 0,
+                                                              NULL, stk_opencl_watched(d, &seen))),
+                   seen, err));
+    return done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
 }
 
 static stk_status queue_get_later(stk_device *device, void *to, stk_address from, size_t bytes,
                                   stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
     if (!bytes) return STK_OK;
-    STK_TRY(done(d, "a read",
-                 d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 0,
-                                          (size_t)from.offset, bytes, to, 0, NULL, NULL),
-                 err));
-    return done(d, "a flush", d->cl->Flush(d->queue), err);
+    STK_TRY(copied(d, "a read", "device download",
+                   STK_CL_QUEUED(d, d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 0,
+                                                             (size_t)from.offset, bytes, to, 0,
+                                                             NULL, stk_opencl_watched(d, &seen))),
+                   seen, err));
+    return done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
 }
 
 static stk_status queue_copy(stk_device *device, stk_address to, stk_address from, size_t bytes,
                              stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
     if (!bytes || stk_address_equal(to, from)) return STK_OK;
-    return done(d, "a copy",
-                d->cl->EnqueueCopyBuffer(d->queue, stk_cl_mem_of(from.block),
-                                         stk_cl_mem_of(to.block), (size_t)from.offset,
-                                         (size_t)to.offset, bytes, 0, NULL, NULL),
-                err);
+    return copied(d, "a copy", "device copy",
+                  STK_CL_QUEUED(d, d->cl->EnqueueCopyBuffer(
+                                       d->queue, stk_cl_mem_of(from.block), stk_cl_mem_of(to.block),
+                                       (size_t)from.offset, (size_t)to.offset, bytes, 0, NULL,
+                                       stk_opencl_watched(d, &seen))),
+                  seen, err);
 }
 
 static stk_status queue_wait(stk_device *device, stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
-    return done(d, "waiting for the queue", d->cl->Finish(d->queue), err);
+    cl_int code = STK_CL_QUEUED(d, d->cl->Finish(d->queue));
+    stk_opencl_harvest(d);
+    return done(d, "waiting for the queue", code, err);
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
@@ -194,9 +218,10 @@ static stk_status queue_record(stk_device *device, stk_event *e, stk_error *err)
 {
     stk_opencl *d = stk_opencl_of(device);
     cl_event now = NULL;
-    STK_TRY(done(d, "a mark", d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, &now), err));
+    STK_TRY(done(d, "a mark",
+                 STK_CL_QUEUED(d, d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, &now)), err));
     renew(d, e, now);
-    return done(d, "a flush", d->cl->Flush(d->queue), err);
+    return done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
 }
 
 static bool is_over(stk_opencl *d, cl_event e)
@@ -212,7 +237,9 @@ static stk_status queue_await(stk_device *device, stk_event *e, stk_error *err)
     stk_opencl *d = stk_opencl_of(device);
     if (!moment_of(e)->event || is_over(d, moment_of(e)->event)) return STK_OK;
     return done(d, "a barrier",
-                d->cl->EnqueueBarrierWithWaitList(d->queue, 1, &moment_of(e)->event, NULL), err);
+                STK_CL_QUEUED(
+                    d, d->cl->EnqueueBarrierWithWaitList(d->queue, 1, &moment_of(e)->event, NULL)),
+                err);
 }
 
 static stk_status queue_join(stk_device *device, stk_event *e, stk_error *err)
@@ -229,16 +256,20 @@ static stk_status queue_send(stk_device *device, stk_address to, const void *fro
     cl_event now = NULL;
     cl_uint waits = after && moment_of(after)->event ? 1 : 0;
     const cl_event *list = waits ? &moment_of(after)->event : NULL;
+    pthread_rwlock_rdlock(&d->queues);
     cl_int code = bytes
                       ? d->cl->EnqueueWriteBuffer(d->transfers, stk_cl_mem_of(to.block), 0,
                                                   (size_t)to.offset, bytes, from, waits, list, &now)
                       : d->cl->EnqueueMarkerWithWaitList(d->transfers, waits, list, &now);
+    pthread_rwlock_unlock(&d->queues);
     STK_TRY(done(d, "a transfer", code, err));
+    if (bytes && stk_opencl_watched(d, &now) && d->cl->RetainEvent(now) == CL_SUCCESS)
+        stk_opencl_note(d, STK_CL_SENDS, now, "device upload", 0);
     if (sent)
         renew(d, sent, now);
     else
         (void)d->cl->ReleaseEvent(now);
-    return done(d, "a flush", d->cl->Flush(d->transfers), err);
+    return done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->transfers)), err);
 }
 
 const stk_queue_vt stk_opencl_queue = {.set = queue_set,

@@ -33,7 +33,7 @@ static cl_int keep_near(stk_opencl *d)
         cl_event *mark = &d->mark[d->runs / STK_CL_MARK_RUNS % STK_CL_AHEAD];
         old = *mark;
         *mark = NULL;
-        code = d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, mark);
+        code = STK_CL_QUEUED(d, d->cl->EnqueueMarkerWithWaitList(d->queue, 0, NULL, mark));
     }
     pthread_mutex_unlock(&d->base.lock);
     if (old) {
@@ -41,6 +41,7 @@ static cl_int keep_near(stk_opencl *d)
         (void)d->cl->GetEventInfo(old, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
                                   NULL);
         (void)d->cl->ReleaseEvent(old);
+        stk_opencl_harvest(d);
         if (state < 0) waited = state;
         if (waited != CL_SUCCESS) __atomic_store_n(&d->lost, waited, __ATOMIC_RELAXED);
         if (code == CL_SUCCESS) code = waited;
@@ -48,21 +49,34 @@ static cl_int keep_near(stk_opencl *d)
     return code;
 }
 
-stk_status stk_opencl_run(stk_sequence *loaded, const stk_sequence_run *run, stk_error *err)
+static stk_status queue_steps(stk_opencl *d, stk_cl_sequence *s, const stk_sequence_run *run,
+                              stk_error *err)
 {
-    stk_cl_sequence *s = (stk_cl_sequence *)loaded;
-    stk_opencl *d = stk_opencl_of(s->head.device);
     cl_int code = CL_SUCCESS;
     if (run->first == 0 && s->uniforms.block) code = write_uniforms(d, s, run);
     if (code != CL_SUCCESS) return stk_opencl_fail(d, "the numbers of a run", code, err);
     for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++) {
         stk_cl_step *step = &s->steps[i];
+        cl_event seen = NULL;
         if (step->nslots) STK_TRY(stk_cl_bind(&d->base, step, run->slots, err));
         code = d->cl->EnqueueNDRangeKernel(d->queue, (cl_kernel)step->kernel, 3, NULL, step->global,
-                                           step->local, 0, NULL, NULL);
+                                           step->local, 0, NULL, stk_opencl_watched(d, &seen));
         if (code != CL_SUCCESS) return stk_opencl_fail(d, "a launch", code, err);
+        stk_opencl_note(d, STK_CL_KERNELS, seen, step->label, step->span);
     }
     code = d->cl->Flush(d->queue);
-    if (code == CL_SUCCESS) code = keep_near(d);
+    return code == CL_SUCCESS ? STK_OK : stk_opencl_fail(d, "a run", code, err);
+}
+
+stk_status stk_opencl_run(stk_sequence *loaded, const stk_sequence_run *run, stk_error *err)
+{
+    stk_cl_sequence *s = (stk_cl_sequence *)loaded;
+    stk_opencl *d = stk_opencl_of(s->head.device);
+    stk_opencl_watch_start(d);
+    pthread_rwlock_rdlock(&d->queues);
+    stk_status status = queue_steps(d, s, run, err);
+    pthread_rwlock_unlock(&d->queues);
+    if (status != STK_OK) return status;
+    cl_int code = keep_near(d);
     return code == CL_SUCCESS ? STK_OK : stk_opencl_fail(d, "a run", code, err);
 }
