@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/map.h"
 #include "base/tensor.h"
+#include "train/resident.h"
 #include "train/step.h"
 
 #include <inttypes.h>
@@ -221,6 +222,7 @@ static void drop_parts(stk_batches *b)
 void stk_batches_close(stk_batches *b)
 {
     stk_rows_close(b);
+    stk_resident_close(b->resident);
     drop_parts(b);
     for (int32_t i = 0; i < STK_PARTS_MAX; i++) stk_tensor_release(b->arrays[i]);
     for (int i = 0; i < 2; i++) {

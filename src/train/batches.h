@@ -71,6 +71,7 @@ typedef struct stk_batches {
     stk_batch_slot slot[2], tail[2]; /* tail: the last, smaller batch */
     int32_t turn;
     stk_rows_ahead ahead;
+    struct stk_resident *resident; /* they live on the device (resident.h); parts have their shapes only */
     /* datasets */
     stk_dataset *dataset;
     stk_stream *stream;
@@ -98,6 +99,9 @@ void stk_batches_close(stk_batches *b);
 void stk_rows_begin(stk_batches *b); /* b->epoch and b->at are set */
 void stk_rows_next(stk_batches *b);
 void stk_rows_close(stk_batches *b);
+/* Of the batch at hand: its first row in the order of the epoch; and array i, which was left out as it lives on the device. */
+int64_t stk_rows_first(const stk_batches *b);
+void stk_rows_copy(stk_batches *b, int32_t i);
 /* Tests: always or never ahead, instead of a trial. */
 void stk_rows_force(stk_batches *b, bool ahead);
 

@@ -290,6 +290,9 @@ static stk_status open_data(stk_fit *f, const stk_train_data *data, stk_error *e
         o->validation_split > 0 ? (int64_t)floor((double)rows * (1 - o->validation_split)) : rows;
     if (o->validation_split > 0) how.rows = kept;
     STK_TRY(stk_batches_open(&f->batches, data, &how, err));
+    if (o->epochs > 1)
+        STK_TRY(stk_resident_open(&f->batches, err)); /* one walk can as well be fed */
+    t->resident_bytes = stk_resident_bytes(f->batches.resident);
     const stk_train_data *other = o->validation             ? o->validation
                                   : o->validation_split > 0 ? data
                                                             : NULL;

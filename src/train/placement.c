@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/spill.h"
 #include "device/device.h"
 #include "train/placement.h"
 #include "train/trainer.h"
@@ -243,5 +244,15 @@ stk_status stk_trainer_placement(const stk_trainer *t, char **text, stk_error *e
 {
     if (!t || !text || !t->last)
         return stk_fail(err, STK_ERR_STATE, "stk_trainer_placement: nothing has run yet");
-    return stk_program_placement(t->last, text, err);
+    STK_TRY(stk_program_placement(t->last, text, err));
+    if (!t->resident_bytes) return STK_OK;
+    char line[160];
+    snprintf(line, sizeof line, "data: %s live on %s; only the numbers of rows go up\n",
+             STK_BYTES_TEXT((double)t->resident_bytes), stk_device_name(t->device));
+    size_t size = strlen(line) + strlen(*text) + 1;
+    char *both = stk_malloc(size);
+    if (both) snprintf(both, size, "%s%s", line, *text);
+    stk_text_free(*text);
+    *text = both;
+    return both ? STK_OK : stk_fail_memory(err, "stk_trainer_placement", size);
 }

@@ -45,19 +45,23 @@ static int64_t first_row(const stk_batches *b, int64_t number)
     return number % stk_ceil_div(b->total, b->how.batch) * b->how.batch;
 }
 
+static void gather_array(stk_batches *b, int32_t i, int64_t at, int64_t rows, stk_tensor *part)
+{
+    const stk_tensor *a = b->arrays[i];
+    size_t bytes = (size_t)(stk_tensor_bytes(a) / a->shape[0]);
+    if (b->order)
+        copy_rows(part->data, a->data, b->order + at, b->how.first, rows, bytes);
+    else
+        part->data = (char *)a->data + (size_t)(b->how.first + at) * bytes;
+}
+
 /* Batch `number` into the slot of `turn`. Reads what does not change during a walk, writes the slot. */
 static void gather(stk_batches *b, int64_t number, int32_t turn)
 {
     int64_t at = first_row(b, number), rows = stk_min_i64(b->how.batch, b->total - at);
     stk_batch_slot *slot = slot_for(b, rows, turn);
-    for (int32_t i = 0; i < b->narrays; i++) {
-        const stk_tensor *a = b->arrays[i];
-        size_t bytes = (size_t)(stk_tensor_bytes(a) / a->shape[0]);
-        if (b->order)
-            copy_rows(slot->part[i]->data, a->data, b->order + at, b->how.first, rows, bytes);
-        else
-            slot->part[i]->data = (char *)a->data + (size_t)(b->how.first + at) * bytes;
-    }
+    for (int32_t i = 0; i < b->narrays && !b->resident; i++)
+        gather_array(b, i, at, rows, slot->part[i]);
     if (b->weighted) fill_weights(b, at, rows, slot->part[b->narrays]->data);
 }
 
@@ -174,6 +178,13 @@ void stk_rows_next(stk_batches *b)
     b->rows = stk_min_i64(b->how.batch, b->total - first_row(b, b->at));
     memcpy(b->parts, slot_for(b, b->rows, b->turn)->part, (size_t)b->n * sizeof *b->parts);
     send_ahead(b, b->at + 1);
+}
+
+int64_t stk_rows_first(const stk_batches *b) { return first_row(b, b->at - 1); }
+
+void stk_rows_copy(stk_batches *b, int32_t i)
+{
+    gather_array(b, i, stk_rows_first(b), b->rows, b->parts[i]);
 }
 
 void stk_rows_close(stk_batches *b)

@@ -235,7 +235,8 @@ stk_status stk_trainer_prepare(stk_trainer *t, stk_step_mode mode, stk_batches *
     memcpy(x, b->parts, (size_t)n * sizeof *x);
     for (int32_t i = 0; b->weighted && i < t->ny; i++) x[n + i] = b->parts[n];
     int32_t before = stk_function_count(*f);
-    STK_TRY(stk_function_call(*f, x, program, err));
+    STK_TRY(b->resident ? stk_resident_call(b, *f, x, program, err)
+                        : stk_function_call(*f, x, program, err));
     if (stk_function_count(*f) != before && t->fit) { /* that was no step, but the making of one */
         int32_t now = t->books.now;
         t->books.now = STK_SPAN_BUILD;

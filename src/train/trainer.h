@@ -7,6 +7,7 @@
 #include "train/batches.h"
 #include "train/history.h"
 #include "train/named.h"
+#include "train/resident.h"
 #include "train/step.h"
 
 enum { STK_MODES = STK_STEP_PREDICT + 1 };
@@ -53,6 +54,7 @@ struct stk_trainer {
     stk_position position;
     struct stk_fit *fit; /* the running one, else NULL */
     stk_named_list best; /* weights that early stopping keeps */
+    int64_t resident_bytes; /* of the data that lived on the device in the last fit */
     stk_books books;
     int32_t stop; /* atomic */
     bool finish;

@@ -246,9 +246,33 @@ static stk_program *long_steps(stk_device *d)
     return p;
 }
 
+enum { BATCHES = 24 };
+
+static void trace_batches(stk_device *d, stk_program *p, stk_tensor *x, spans *k)
+{
+    stk_error err;
+    seen *s = k->s;
+    *s = (seen){.first = stk_now_ns() - 2000000};
+    k->n = 0;
+    stk_trace_enable(0);
+    for (int i = 0; i < BATCHES; i++) {
+        CHECK_OK(stk_program_feed(p, "x", x, &err));
+        CHECK_OK(stk_program_run(p, 1, &err));
+    }
+    CHECK_OK(d->vt->queue.wait(d, &err));
+    stk_trace_disable();
+    s->last = stk_now_ns() + 2000000; /* two clocks are compared to within their round trip */
+    stk_trace_drain(look_twice, k, NULL);
+    for (int64_t i = 0; i < s->uploads; i++)
+        for (int64_t j = 0; j < k->n; j++)
+            if (s->began[i] < k->ended[j] && k->began[j] < s->ended[i]) {
+                s->overlaps++;
+                break;
+            }
+}
+
 TEST(kernels_and_uploads_have_rows_of_the_trace_and_overlap)
 {
-    enum { BATCHES = 24 };
     static spans k;
     static seen s;
     stk_error err;
@@ -259,31 +283,17 @@ TEST(kernels_and_uploads_have_rows_of_the_trace_and_overlap)
     stk_program *p = long_steps(d);
     stk_tensor *x = numbers(STK_F32, 2, (int64_t[]){2048, 512}, 1, 5);
     REQUIRE(p && x);
-    k = (spans){.s = &s};
-    s = (seen){.first = stk_now_ns()};
-    stk_trace_enable(0);
-    for (int i = 0; i < BATCHES; i++) {
-        CHECK_OK(stk_program_feed(p, "x", x, &err));
-        CHECK_OK(stk_program_run(p, 1, &err));
+    k.s = &s;
+    for (int round = 0; round < 8; round++) { /* a busy machine has no thread left for an upload */
+        trace_batches(d, p, x, &k);
+        CHECK(s.kernels >= 3 * BATCHES && s.uploads >= BATCHES - 1);
+        CHECK_EQ_I64(s.out_of_order, 0);
+        CHECK_EQ_I64(s.strange, 0);
+        if (s.overlaps) break;
     }
-    CHECK_OK(d->vt->queue.wait(d, &err));
-    CHECK_OK(d->vt->queue.wait(d, &err)); /* what was still on its way is over by now */
-    stk_trace_disable();
-    s.last = stk_now_ns() + 2000000; /* two clocks are compared to within their round trip */
-    s.first -= 2000000;
-    stk_trace_drain(look_twice, &k, NULL);
-    for (int64_t i = 0; i < s.uploads; i++)
-        for (int64_t j = 0; j < k.n; j++)
-            if (s.began[i] < k.ended[j] && k.began[j] < s.ended[i]) {
-                s.overlaps++;
-                break;
-            }
     printf("%lld kernels, %lld uploads, %lld of them while a kernel ran\n", (long long)s.kernels,
            (long long)s.uploads, (long long)s.overlaps);
-    CHECK(s.kernels >= 3 * BATCHES && s.uploads >= BATCHES - 1);
     CHECK(s.overlaps > 0);
-    CHECK_EQ_I64(s.out_of_order, 0);
-    CHECK_EQ_I64(s.strange, 0);
     stk_program_release(p);
     stk_tensor_release(x);
     stk_device_release(d);

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP = 256, MOST_TEXT = 24 << 10, MOST_NUMBERS = 320 };
+enum { GROUP = 256, STRETCH = 1024, MOST_TEXT = 24 << 10, MOST_NUMBERS = 320 };
 
 typedef struct writer {
     const stk_chain *c;
     int32_t segments; /* of this launch */
+    /* Processors: an item walks over a stretch. Compilers make vectors of items only while nothing branches, and which segment it is does. */
+    bool walks;
     char *text;
     size_t used;
 } writer;
@@ -84,7 +86,13 @@ static void add_segments(writer *w)
             add(w, "        y%d = s%dy%d_block + s%dy%d_at;\n", i, s, i, s, i);
         add(w, "    }\n");
     }
-    add(w, "    i = group * %d + SK_LANE;\n    if (i >= n) return;\n", GROUP);
+    if (w->walks) /* each element is read and written by its own turn only, in place or not */
+        add(w,
+            "    int from = group * %d, to = from + %d < n ? from + %d : n;\n"
+            "#pragma clang loop vectorize(assume_safety)\n    for (i = from; i < to; i++) {\n",
+            STRETCH, STRETCH, STRETCH);
+    else
+        add(w, "    i = group * %d + SK_LANE;\n    if (i >= n) return;\n", GROUP);
 }
 
 static bool has_access(const stk_chain *c, stk_access access)
@@ -183,18 +191,19 @@ static void write_text(writer *w)
     for (int32_t i = 0; i < w->c->outputs; i++)
         add(w, "    sk_store_%s(y%d, i, r%d);\n", stk_cl_short(w->c->output[i].dtype), i,
             w->c->output[i].reg);
-    add(w, "}\n");
+    add(w, w->walks ? "    }\n}\n" : "}\n");
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------- */
 
 /* Returns the number of groups. */
-static int64_t fill_numbers(const stk_chain *c, int32_t first, int32_t segments, int32_t *q)
+static int64_t fill_numbers(const stk_chain *c, int32_t first, int32_t segments, int64_t each,
+                            int32_t *q)
 {
     int64_t groups = 0;
     int32_t at = 2 * segments, n = 0;
     for (int32_t s = 0; s < segments; s++) {
-        groups += stk_ceil_div(c->count[first + s], GROUP);
+        groups += stk_ceil_div(c->count[first + s], each);
         q[s] = (int32_t)groups;
         q[segments + s] = (int32_t)c->count[first + s];
     }
@@ -211,13 +220,16 @@ static int64_t fill_numbers(const stk_chain *c, int32_t first, int32_t segments,
 static void emit_part(stk_cl_build *b, const stk_chain *c, int32_t first, int32_t segments)
 {
     int32_t q[MOST_NUMBERS] = {0}, per = c->inputs + c->outputs;
-    writer w = {.c = c, .segments = segments, .text = stk_malloc(MOST_TEXT)};
+    writer w = {.c = c,
+                .segments = segments,
+                .walks = b->d->is_cpu && segments > 1,
+                .text = stk_malloc(MOST_TEXT)};
     if (!w.text) {
         stk_cl_give_up(b, stk_fail_memory(b->err, "a chain", MOST_TEXT));
         return;
     }
     write_text(&w);
-    int64_t groups = fill_numbers(c, first, segments, q);
+    int64_t groups = fill_numbers(c, first, segments, w.walks ? STRETCH : GROUP, q);
     if (w.used >= MOST_TEXT) {
         stk_cl_give_up(b, stk_fail(b->err, STK_ERR_INTERNAL, "a chain is too long; please report"));
     } else if (groups) {
@@ -229,7 +241,7 @@ static void emit_part(stk_cl_build *b, const stk_chain *c, int32_t first, int32_
                 stk_cl_arg(b, (first + s) * per + i, stk_cl_size(dtype));
             }
         stk_cl_numbers(b, q, (size_t)numbers_of(c, segments) * sizeof *q);
-        stk_cl_groups(b, groups, 1, 1, GROUP);
+        stk_cl_groups(b, groups, 1, 1, w.walks ? 1 : GROUP);
     }
     stk_free(w.text);
 }

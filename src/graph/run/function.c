@@ -140,7 +140,13 @@ static stk_status add_variant(stk_function *f, stk_tensor *const *x, stk_error *
     return STK_OK;
 }
 
-stk_status stk_function_call(stk_function *f, stk_tensor *const *x, stk_program **program,
+const char *const *stk_function_names(const stk_function *f, int32_t *n)
+{
+    *n = f->nin;
+    return (const char *const *)f->names;
+}
+
+stk_status stk_function_pick(stk_function *f, stk_tensor *const *x, stk_program **program,
                              stk_error *err)
 {
     if (!f || !program || (f->nin && !x))
@@ -158,7 +164,15 @@ stk_status stk_function_call(stk_function *f, stk_tensor *const *x, stk_program 
         else
             STK_TRY(add_variant(f, x, err));
     }
-    stk_program *p = f->variants[f->last].program;
+    *program = f->variants[f->last].program;
+    return STK_OK;
+}
+
+stk_status stk_function_call(stk_function *f, stk_tensor *const *x, stk_program **program,
+                             stk_error *err)
+{
+    stk_program *p = NULL;
+    STK_TRY(stk_function_pick(f, x, &p, err));
     for (int32_t i = 0; i < f->nin; i++) STK_TRY(stk_program_feed(p, f->names[i], x[i], err));
     *program = p;
     return STK_OK;

@@ -89,6 +89,10 @@ static inline stk_address stk_program_address(const stk_program *p, const stk_li
 /* As stk_program_read and stk_program_feed, by number. */
 stk_status stk_program_fetch(stk_program *p, int32_t i, stk_tensor **copy, stk_error *err);
 stk_status stk_feed_slot(stk_program *p, int32_t i, stk_tensor *t, stk_error *err);
+/* As stk_function_call without feeding; and what its inputs are called. */
+stk_status stk_function_pick(stk_function *f, stk_tensor *const *x, stk_program **program,
+                             stk_error *err);
+const char *const *stk_function_names(const stk_function *f, int32_t *n);
 /* feed.c */
 stk_status stk_feeds_await(stk_program *p, stk_error *err); /* the queue waits for what was sent */
 stk_status stk_feeds_used(stk_program *p, stk_error *err);  /* a run on the slots was queued */
