@@ -52,8 +52,8 @@ struct stk_trainer {
     stk_logs evaluated;      /* what evaluate hands out */
     stk_history *history;
     stk_position position;
-    struct stk_fit *fit; /* the running one, else NULL */
-    stk_named_list best; /* weights that early stopping keeps */
+    struct stk_fit *fit;    /* the running one, else NULL */
+    stk_named_list best;    /* weights that early stopping keeps */
     int64_t resident_bytes; /* of the data that lived on the device in the last fit */
     stk_books books;
     int32_t stop; /* atomic */
