@@ -3,12 +3,11 @@
 Transforms take and give pairs (real, imaginary). They are products with cosines and sines, the factors of a length one
 after the other, so they run on the engine and have gradients.
 """
-import functools
 
-import numpy as _np
 from keras.src.backend import standardize_dtype
 from stoker import tf as _tf
 from stoker.tf._base import o as _o
+from stoker.tf._spectra import transform as _transform
 
 from keras.src.backend.tensorflow import _own
 from keras.src.backend.tensorflow.core import convert_to_tensor
@@ -30,61 +29,6 @@ def erfc(x):
 
 def logsumexp(x, axis=None, keepdims=False):
     return _o.reduce_logsumexp(convert_to_tensor(x), axis=axis, keepdims=keepdims)
-
-
-# The transform of the last axis.
-
-_DIRECT = 64  # lengths up to this are one product
-
-
-def _factor(n):
-    """A divisor near the root; 1 for primes."""
-    best = 1
-    for a in range(2, int(n**0.5) + 1):
-        if n % a == 0:
-            best = a
-    return best
-
-
-@functools.lru_cache(maxsize=64)
-def _waves(rows, columns, n, sign):
-    """cos and sin of sign * 2 pi j k / n."""
-    angle = sign * 2 * _np.pi / n * (_np.outer(_np.arange(rows), _np.arange(columns)) % n)
-    return _np.cos(angle), _np.sin(angle)
-
-
-def _turn(re, im, waves, combine):
-    """The complex product with given waves; im may be None for real input."""
-    cos, sin = (convert_to_tensor(w, re.dtype) for w in waves)
-    if im is None:
-        return combine(re, cos), combine(re, sin)
-    return combine(re, cos) - combine(im, sin), combine(re, sin) + combine(im, cos)
-
-
-def _transform(re, im, sign):
-    *lead, n = re.shape.as_list()
-    rows = int(_np.prod(lead, dtype=_np.int64))
-    re = _o.reshape(re, [rows, n])
-    im = None if im is None else _o.reshape(im, [rows, n])
-    re, im = _transform_rows(re, im, rows, n, sign)
-    return _o.reshape(re, lead + [n]), _o.reshape(im, lead + [n])
-
-
-def _transform_rows(re, im, rows, n, sign):
-    a = _factor(n) if n > _DIRECT else 1
-    if a == 1:
-        return _turn(re, im, _waves(n, n, n, sign), _o.matmul)
-    b = n // a
-
-    def columns(x):  # (rows, a, b) -> (rows * b, a)
-        return None if x is None else _o.reshape(_o.transpose(_o.reshape(x, [rows, a, b]), [0, 2, 1]), [rows * b, a])
-
-    re, im = _transform_rows(columns(re), columns(im), rows * b, a, sign)
-    re, im = (_o.reshape(x, [rows, b, a]) for x in (re, im))
-    re, im = _turn(re, im, _waves(b, a, n, sign), _o.multiply)
-    re, im = (_o.reshape(_o.transpose(x, [0, 2, 1]), [rows * a, b]) for x in (re, im))
-    re, im = _transform_rows(re, im, rows * a, b, sign)
-    return tuple(_o.reshape(_o.transpose(_o.reshape(x, [rows, a, b]), [0, 2, 1]), [rows, n]) for x in (re, im))
 
 
 def _parts(x):

@@ -514,24 +514,3 @@ def scalar_mul(scalar, x, name=None):
     if hasattr(x, "indices") and hasattr(x, "values"):
         return type(x)(scalar * x.values, x.indices, x.dense_shape)
     return o.multiply(tensor(scalar, tensor(x).dtype), x)
-
-
-def complex(real, imag, name=None):
-    raise NotImplementedError("complex numbers: Stoker's tensors are real; the transforms of Keras take and give (real, "
-                              "imaginary) pairs")
-
-
-def real(input, name=None):
-    return tensor(input)
-
-
-conj = real
-
-
-def imag(input, name=None):
-    return o.zeros_like(tensor(input))
-
-
-def angle(input, name=None):
-    x = tensor(input)
-    return o.where(o.less(x, tensor(0, x.dtype)), tensor(float(np.pi), x.dtype), tensor(0, x.dtype))

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from stoker import _stoker
-from stoker.tf import nest
+from stoker.tf import errors, nest
 from stoker.tf._base import Tensor, TensorShape, Variable, dims, is_symbolic, not_traceable, o, recording, static, tensor
 from stoker.tf._specs import as_dtype
 
@@ -330,7 +330,7 @@ def device(device_name):
 def is_tensor(x):
     if isinstance(x, (Tensor, Variable)):
         return True
-    return hasattr(x, "row_splits") or hasattr(x, "dense_shape") or (hasattr(x, "_value") and hasattr(x, "__tf_tensor__"))
+    return hasattr(x, "row_splits") or hasattr(x, "dense_shape") or hasattr(x, "_im") or (hasattr(x, "_value") and hasattr(x, "__tf_tensor__"))
 
 
 def is_symbolic_tensor(x):
@@ -341,7 +341,15 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     if isinstance(value, Tensor) and dtype is not None and value.dtype != as_dtype(dtype):
         raise ValueError(f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
                          f"{value.dtype.name}: {value!r}")
-    return tensor(value, dtype, dtype_hint)
+    try:
+        return tensor(value, dtype, dtype_hint)
+    except (TypeError, ValueError, errors.UnimplementedError):
+        from stoker.tf import _complex
+
+        made = _complex.from_value(value, dtype)
+        if made is None:
+            raise
+        return made
 
 
 def broadcast_static_shape(shape_x, shape_y):

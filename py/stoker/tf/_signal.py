@@ -59,12 +59,3 @@ def linear_to_mel_weight_matrix(num_mel_bins=20, num_spectrogram_bins=129, sampl
 
 def kaiser_window(window_length, beta=12.0, dtype=float32, name=None):
     return tensor(np.kaiser(int(static(window_length)), float(beta)).astype("float32"), dtype)
-
-
-# Spectra: (real, imaginary) is what the engine can hold. The matrices of the transform make it a matrix product,
-# which has a gradient and runs inside of programs.
-
-def dft_matrices(length, inverse=False):
-    """cos and sin of a discrete Fourier transform, as float64 arrays [length, length]."""
-    angle = 2 * np.pi * np.outer(np.arange(length), np.arange(length)) / length
-    return np.cos(angle), np.sin(angle) if inverse else -np.sin(angle)

@@ -18,7 +18,9 @@ tf from _array:
     tensor_scatter_nd_min tensor_scatter_nd_sub unique unique_with_counts unravel_index where
     zeros zeros_like
 tf from _math:
-    add_n clip_by_global_norm clip_by_norm clip_by_value norm saturate_cast tensordot scalar_mul complex
+    add_n clip_by_global_norm clip_by_norm clip_by_value norm saturate_cast tensordot scalar_mul
+tf from _complex:
+    complex
 tf from _base:
     Tensor TensorShape
 tf from _variable:
@@ -68,7 +70,7 @@ tf.math from _math:
     erfinv igamma igammac in_top_k invert_permutation is_non_decreasing is_strictly_increasing l2_normalize lbeta lgamma
     multiply_no_nan ndtri nextafter polyval reciprocal_no_nan reduce_euclidean_norm reduce_std reduce_variance scalar_mul segment_max
     segment_mean segment_min segment_prod segment_sum squared_difference top_k unsorted_segment_max unsorted_segment_mean
-    unsorted_segment_min unsorted_segment_prod unsorted_segment_sum xdivy xlog1py zero_fraction real imag conj angle
+    unsorted_segment_min unsorted_segment_prod unsorted_segment_sum xdivy xlog1py zero_fraction
    
 
 tf.nn from C:
@@ -116,7 +118,7 @@ tf.experimental.dlpack from _other:
 tf.autodiff from _other:
     ForwardAccumulator
 tf.dtypes from _math:
-    complex saturate_cast
+    saturate_cast
 tf.dtypes from _thin:
     cast
 tf.dtypes from _specs:
@@ -135,6 +137,13 @@ tf.profiler.experimental from _profiler:
     start stop Trace Profile ProfilerOptions client=Client server=Client
 tf.signal from _signal:
     frame hann_window hamming_window overlap_and_add linear_to_mel_weight_matrix kaiser_window
+tf.signal from _spectra:
+    fft ifft fft2d ifft2d rfft irfft rfft2d irfft2d fftshift ifftshift stft inverse_stft inverse_stft_window_fn dct
+    mfccs_from_log_mel_spectrograms
+tf.math from _complex:
+    complex real imag conj angle
+tf.dtypes from _complex:
+    complex
 tf.sets from _other:
     difference intersection union size=set_size
 tf.quantization from _other:

@@ -8,7 +8,14 @@ from stoker.tf._specs import as_dtype
 
 
 def constant(value, dtype=None, shape=None, name="Const"):
-    made = tensor(value, dtype)
+    try:
+        made = tensor(value, dtype)
+    except (TypeError, ValueError, errors.UnimplementedError):
+        from stoker.tf import _complex
+
+        made = _complex.from_value(value, dtype)
+        if made is None:
+            raise
     if shape is None:
         return made
     sizes = [int(s) for s in np.ravel(static(shape))]
@@ -155,6 +162,10 @@ def concat(values, axis, name="concat"):
         from stoker.tf import _ragged
 
         return _ragged.concat(values, int(static(axis)))
+    if any(hasattr(v, "_im") for v in values):
+        from stoker.tf import _complex
+
+        return _complex.by_parts(_stoker.ops["concat"], values, int(static(axis)))
     if len(values) == 1:
         return tensor(values[0])
     return _in_groups(_stoker.ops["concat"], values, int(static(axis)))
@@ -176,6 +187,10 @@ def stack(values, axis=0, name="stack"):
         from stoker.tf import _ragged
 
         return _ragged.stack(values)
+    if isinstance(values, list) and any(hasattr(v, "_im") for v in values):
+        from stoker.tf import _complex
+
+        return _complex.by_parts(_stoker.ops["stack"], values, int(axis))
     if not isinstance(values, list):
         values = o.unstack(tensor(values))
     return _in_groups(_stoker.ops["stack"], values, int(axis))
@@ -192,7 +207,12 @@ def cast(x, dtype, name=None):
         return x.with_flat_values(cast(x.flat_values, dtype))
     if hasattr(x, "with_values") and hasattr(x, "dense_shape"):
         return x.with_values(cast(x.values, dtype))
-    x, dtype = tensor(x), as_dtype(dtype)
+    dtype = as_dtype(dtype)
+    if dtype.is_complex or hasattr(x, "_im"):
+        from stoker.tf import _complex
+
+        return _complex.cast(x, dtype)
+    x = tensor(x)
     if x.dtype == dtype:
         return x
     if "string" in (x.dtype.name, dtype.name):

@@ -3,6 +3,7 @@ import numpy as _np
 
 from stoker.tf import _rooms
 from stoker.tf._array import eye  # noqa: F401
+from stoker.tf._complex import eig, eigvals  # noqa: F401
 from stoker.tf._base import dims as _dims
 from stoker.tf._base import host as _host
 from stoker.tf._base import o as _o
