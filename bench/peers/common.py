@@ -55,7 +55,7 @@ UNITS = {"tiny_step": "us", "tiny_step_b32": "us", "mlp_b512": "us", "cnn_step":
          "fit_cnn_step": "ms", "fit_start": "ms", "fit_rss": "MB",
          "record_pipeline": "ms", "photo_folder": "ms", "photo_folder_scaled": "ms", "csv_table": "ms",
          "py_add": "ns", "py_matmul": "ns", "py_step": "us", "py_fit_b32": "us", "py_fit_b512": "us",
-         "py_fit_cnn": "ms", "py_batches": "us",
+         "py_fit_cnn": "ms", "py_batches": "us", "py_import": "ms", "py_first_step": "ms", "py_memory": "MB",
          "record_write": "ms", "record_write_small": "ms", "record_verify": "ms"}
 CNN_FILTERS, CNN_CLASSES = 32, 10
 

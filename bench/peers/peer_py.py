@@ -5,8 +5,13 @@
     function     @tf.function step with GradientTape and the Keras Adam optimizer, called once per step
     fit          Keras' fit over shuffled arrays
     loop         for x, y in dataset, batches of 32 rows
+    process      a new process from its start to its end: an import, or a first step of fit
 """
 import os
+import subprocess
+import sys
+import tempfile
+import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import common
@@ -112,6 +117,36 @@ def batches():
     return common.Timed(run)
 
 
+FIRST_STEP = """
+import numpy as np, tensorflow as tf
+layers = tf.keras.layers
+model = tf.keras.Sequential([layers.Input((100,)), layers.Dense(128, activation="relu"), layers.Dense(10)])
+model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+model.fit(np.ones((10, 100), "f4"), np.arange(10), batch_size=10, verbose=0)
+print([line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")][0])
+"""
+
+
+def process(text):
+    """-> seconds of a new process, and what it printed. Run twice: the first one brings the files into memory."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(text)
+        file.flush()
+        command = [sys.executable] + (["-m", "stoker"] if ENGINE == "stoker" else []) + [file.name]
+        for _ in range(2):
+            start = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            taken = time.perf_counter() - start
+    return taken, done.stdout
+
+
+ONCE = {
+    "py_import": lambda: (ENGINE, "process", process("import tensorflow")[0] * 1e3),
+    "py_first_step": lambda: (ENGINE, "process", process(FIRST_STEP)[0] * 1e3),
+    "py_memory": lambda: (ENGINE, "process", int(process(FIRST_STEP)[1].split()[-1]) / 1024.0),
+}
+
+
 def way(variant, make, engine=ENGINE):
     return common.Way(engine, variant, make)
 
@@ -131,4 +166,4 @@ if ENGINE == "tensorflow":
     ROWS["py_matmul"].append(way("numpy", lambda: matmul(np.asarray), "numpy"))
 
 if __name__ == "__main__":
-    common.Peer(ROWS, {}).main({ENGINE: tf.__version__})
+    common.Peer(ROWS, ONCE).main({ENGINE: tf.__version__})

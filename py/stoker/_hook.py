@@ -13,9 +13,7 @@ No file of Keras is changed. `install()` is idempotent; it refuses when the real
 half of each would be worse than either.
 """
 import importlib
-import importlib.abc
 import importlib.machinery
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -26,7 +24,7 @@ _KERAS = os.path.join(_HERE, "_keras")
 _BACKEND = "keras.src.backend.tensorflow"
 
 
-class _AliasLoader(importlib.abc.Loader):
+class _AliasLoader:
     """Gives an import name a module that exists under another name."""
 
     def __init__(self, target):
@@ -43,7 +41,7 @@ class _AliasLoader(importlib.abc.Loader):
         module.__spec__ = self._kept  # importlib put the alias' spec there
 
 
-class _ReadyLoader(importlib.abc.Loader):
+class _ReadyLoader:
     """Gives an import name an object that already exists."""
 
     def __init__(self, module):
@@ -58,7 +56,7 @@ class _ReadyLoader(importlib.abc.Loader):
             module.__spec__ = self._kept
 
 
-class _ThenLoader(importlib.abc.Loader):
+class _ThenLoader:
     """Runs the standard loader of a module and then a function on the module."""
 
     def __init__(self, loader, then):
@@ -95,22 +93,29 @@ def _children_too(spawn):
     spawn.get_command_line = get_command_line
 
 
+# Parts of Keras that bring scikit-learn and matplotlib along where these are installed, a second of imports: loaded when
+# somebody looks inside.
+_WHEN_ASKED = {f"keras.{part}{name}" for name in ("wrappers", "visualization") for part in ("", "src.", "_tf_keras.keras.")}
 _THEN = {"keras.src.backend.config": _use_our_backend, "multiprocessing.spawn": _children_too}
 
 
-class Distribution(importlib.metadata.Distribution):
+def _distribution():
     """What importlib.metadata.version("tensorflow") finds when a program runs under `python -m stoker`."""
+    import importlib.metadata
 
-    def read_text(self, filename):
-        if filename == "METADATA":
-            return f"Metadata-Version: 2.1\nName: tensorflow\nVersion: {TENSORFLOW_VERSION}\nSummary: Stoker's tensorflow\n"
-        return None
+    class Distribution(importlib.metadata.Distribution):
+        def read_text(self, filename):
+            if filename == "METADATA":
+                return f"Metadata-Version: 2.1\nName: tensorflow\nVersion: {TENSORFLOW_VERSION}\nSummary: Stoker's tensorflow\n"
+            return None
 
-    def locate_file(self, path):
-        return os.path.join(_HERE, os.fspath(path))
+        def locate_file(self, path):
+            return os.path.join(_HERE, os.fspath(path))
+
+    return Distribution()
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class Finder:  # no base class: importlib.abc and importlib.metadata bring 60 modules along
     def __init__(self):
         self.claims_distribution = False
 
@@ -121,6 +126,11 @@ class Finder(importlib.abc.MetaPathFinder):
             return _backend_spec(name, path)
         if name == "jax.experimental.jax2tf":
             return _alias(name, "stoker._jax2tf", False)
+        if name in _WHEN_ASKED:
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            if spec is not None:
+                spec.loader = importlib.util.LazyLoader(spec.loader)
+            return spec
         if name in _THEN:
             spec = importlib.machinery.PathFinder.find_spec(name, path)
             if spec is not None:
@@ -128,9 +138,9 @@ class Finder(importlib.abc.MetaPathFinder):
             return spec
         return None
 
-    def find_distributions(self, context=importlib.metadata.DistributionFinder.Context()):
-        if self.claims_distribution and context.name in ("tensorflow", "tensorflow-cpu", "tensorflow_cpu"):
-            yield Distribution()
+    def find_distributions(self, context=None):
+        if self.claims_distribution and getattr(context, "name", None) in ("tensorflow", "tensorflow-cpu", "tensorflow_cpu"):
+            yield _distribution()
 
 
 def _alias(name, target, package):

@@ -3,7 +3,6 @@
 A room is a public module such as tf.math. Its names come from internal modules (`_array`, `_math` ...), from the
 operations of the C extension (`C`), or from other rooms. `name=other` gives a name its value under another one.
 """
-import difflib
 import importlib
 import importlib.machinery
 import sys
@@ -54,6 +53,8 @@ def _load(source, name):
 def _missing(room, name):
     path = "tensorflow" + ("." + room if room else "")
     public = path.replace("tensorflow", "tf")
+    import difflib  # only for those who err
+
     near = [f"{public}.{n}" for n in difflib.get_close_matches(name, names(room), 2, 0.75)]
     near += [("tf." + r if r else "tf") + "." + name for r in _TABLE if name in _TABLE[r] and r != room]
     hint = f". Nearest: {', '.join(near[:3])}" if near else ""

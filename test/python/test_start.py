@@ -1,0 +1,36 @@
+"""What a start brings along: imports that nobody asked for cost every program."""
+import subprocess
+import sys
+
+import pytest
+
+import stoker.tf  # noqa: F401, so that keras finds its backend
+
+
+def loaded(text):
+    """Modules that a new process has after this text."""
+    done = subprocess.run([sys.executable, "-c", text + "\nimport sys\nprint(*sys.modules)"], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_tf_alone_is_light():
+    have = loaded("import stoker.tf")
+    assert "stoker.tf" in have
+    assert not have & {"keras", "pandas", "h5py", "scipy", "importlib.metadata", "difflib", "pathlib", "tempfile", "email"}
+
+
+def test_keras_leaves_its_plots_and_wrappers_for_later():
+    pytest.importorskip("keras")
+    have = loaded("import stoker; stoker.install()\nimport keras")
+    assert "keras.src.layers" in have and not have & {"matplotlib.pyplot", "sklearn", "keras.src.wrappers.sklearn_wrapper"}
+    have = loaded("import stoker; stoker.install()\nimport keras, tensorflow as tf\n"
+                  "assert tf.keras.wrappers.SKLearnClassifier is keras.wrappers.SKLearnClassifier\n"
+                  "from keras.visualization import plot_image_gallery")
+    assert "keras.src.wrappers.sklearn_wrapper" in have and "keras.src.visualization.plot_image_gallery" in have
+
+
+def test_version_of_tensorflow():
+    pytest.importorskip("keras")
+    done = subprocess.run([sys.executable, "-c", "import stoker; stoker.install()\nimport importlib.metadata as m\n"
+                           "print(m.version('tensorflow'), len(m.version('keras')) > 0)"], capture_output=True, text=True)
+    assert done.stdout == "2.21.0 True\n", done.stderr
