@@ -113,6 +113,17 @@ tf.experimental from _module:
     async_scope=device
 tf.experimental from _other:
     ExtensionType register_filesystem_plugin=load_op_library dispatch_for_api
+tf.experimental.numpy from _tnp:
+    ndarray pi e inf newaxis float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ complex64 complex128 float_ int_
+    iinfo finfo string_ promote_types result_type abs absolute fabs negative sign square exp log log1p expm1 sqrt sin cos tan sinh cosh
+    tanh arcsin arccos arctan arcsinh arccosh arctanh reciprocal floor ceil isnan isinf isfinite log2 log10 add subtract maximum minimum multiply
+    power floor_divide mod remainder divide true_divide arctan2 hypot equal not_equal less less_equal greater greater_equal logical_and
+    logical_or logical_not clip where array asarray copy full zeros ones empty full_like zeros_like ones_like empty_like eye identity
+    arange linspace meshgrid shape ndim size reshape ravel transpose swapaxes moveaxis expand_dims squeeze concatenate stack vstack hstack
+    split broadcast_to tile repeat flip roll take tril triu sort argsort sum prod mean average max amax min amin var std all any argmax
+    argmin cumsum matmul dot inner outer tensordot einsum experimental_enable_numpy_behavior
+tf.experimental.numpy.random from _tnp:
+    rand randn randint seed uniform=random_uniform standard_normal=random_standard_normal
 tf.experimental.dlpack from _other:
     to_dlpack from_dlpack
 tf.autodiff from _other:
