@@ -6,8 +6,8 @@
 
 #define REAL           float
 #define LANES          STK_VF
-#define V              vf
-#define W(word)        vf_##word
+#define VEC            vf
+#define V(word)        vf_##word
 #define ENGINE         STK_VEC(stk_gemm_f32)
 #define ENGINE_SCRATCH STK_VEC(stk_gemm_f32_scratch)
 #include "gemm_engine.inc"

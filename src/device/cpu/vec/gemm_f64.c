@@ -6,8 +6,8 @@
 
 #define REAL           double
 #define LANES          STK_VD
-#define V              vd
-#define W(word)        vd_##word
+#define VEC            vd
+#define V(word)        vd_##word
 #define ENGINE         STK_VEC(stk_gemm_f64)
 #define ENGINE_SCRATCH STK_VEC(stk_gemm_f64_scratch)
 #include "gemm_engine.inc"

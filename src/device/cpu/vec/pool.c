@@ -4,10 +4,10 @@
  * at a time. */
 #include "device/cpu/vec/pool.h"
 
+#include "device/cpu/vec/lanes.h"
+
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 9")
 /* Inputs and outputs of a kernel never overlap. */
 #if defined(__clang__)
 #define CHANNELS(c, n) for (int64_t c = 0; c < n; c++)
@@ -15,9 +15,7 @@
 #define CHANNELS(c, n) _Pragma("GCC ivdep") for (int64_t c = 0; c < n; c++)
 #endif
 
-typedef float vf __attribute__((vector_size(STK_VF * 4)));
 typedef int32_t vi __attribute__((vector_size(STK_VF * 4)));
-typedef float vf_any __attribute__((vector_size(STK_VF * 4), aligned(4), may_alias));
 typedef int16_t vs __attribute__((vector_size(STK_VF * 2)));
 typedef uint8_t vb __attribute__((vector_size(STK_VF)));
 typedef uint8_t vb_any __attribute__((vector_size(STK_VF), aligned(1), may_alias));
@@ -127,15 +125,15 @@ static void run_image(const job *j, stretch_fn *fn)
 
 static int64_t pixels(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
 
-INLINE vf load(const float *p) { return (vf) * (const vf_any *)p; }
-INLINE void save(float *p, vf v) { *(vf_any *)p = (vf_any)v; }
-INLINE vf choose(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
+STK_INLINE vf load(const float *p) { return (vf) * (const vf_unaligned *)p; }
+STK_INLINE void save(float *p, vf v) { *(vf_unaligned *)p = (vf_unaligned)v; }
+STK_INLINE vf choose(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
 /* In two steps: straight conversions between 8 and 32 bits are taken apart by the compiler. */
-INLINE vi load_which(const uint8_t *p)
+STK_INLINE vi load_which(const uint8_t *p)
 {
     return __builtin_convertvector(__builtin_convertvector((vb) * (const vb_any *)p, vs), vi);
 }
-INLINE void save_which(uint8_t *p, vi v)
+STK_INLINE void save_which(uint8_t *p, vi v)
 {
     *(vb_any *)p = (vb_any) __builtin_convertvector(__builtin_convertvector(v, vs), vb);
 }
@@ -173,17 +171,17 @@ static void max_rest(const job *j, const stretch *s, int64_t at, int64_t y, int6
     }
 }
 
-INLINE void max_taps(const job *j, const stretch *s, const int T)
+STK_INLINE void max_taps(const job *j, const stretch *s, const int T)
 {
     const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
     EACH_WINDOW(s, at, y, n)
     {
         const float *x[TAPS];
-        UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
+        STK_UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
         for (int64_t c = 0; c < full; c += STK_VF) {
             vf best = load(x[0] + c);
             vi number = s->number[0] - (vi){0};
-            UNROLL for (int k = 1; k < T; k++)
+            STK_UNROLL for (int k = 1; k < T; k++)
             {
                 vf v = load(x[k] + c);
                 vi better = ~(v <= best) & (best == best);
@@ -227,16 +225,16 @@ static void max_grad_rest(const job *j, const stretch *s, int64_t at, int64_t y,
     }
 }
 
-INLINE void max_grad_taps(const job *j, const stretch *s, const int T)
+STK_INLINE void max_grad_taps(const job *j, const stretch *s, const int T)
 {
     const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
     EACH_WINDOW(s, at, y, n)
     {
         float *x[TAPS];
-        UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
+        STK_UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
         for (int64_t c = 0; c < full; c += STK_VF) {
             vi which = load_which(j->which + y + c), dy = (vi)load(j->y + y + c);
-            UNROLL for (int k = 0; k < T; k++)
+            STK_UNROLL for (int k = 0; k < T; k++)
             {
                 vf give = (vf)((which == s->number[k]) & dy);
                 save(x[k] + c, j->add ? load(x[k] + c) + give : give);
@@ -283,7 +281,7 @@ static void max_pick_rest(const job *j, const stretch *s, int64_t at, int64_t y,
     }
 }
 
-INLINE void max_pick_taps(const job *j, const stretch *s, const int T)
+STK_INLINE void max_pick_taps(const job *j, const stretch *s, const int T)
 {
     const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
     EACH_WINDOW(s, at, y, n)
@@ -291,7 +289,7 @@ INLINE void max_pick_taps(const job *j, const stretch *s, const int T)
         const float *x = j->x + at;
         for (int64_t c = 0; c < full; c += STK_VF) {
             vi which = load_which(j->which + y + c), value = {0};
-            UNROLL for (int k = 0; k < T; k++) value |=
+            STK_UNROLL for (int k = 0; k < T; k++) value |=
                 (which == s->number[k]) & (vi)load(x + s->tap[k] + c);
             save(j->y + y + c, (vf)value);
         }
@@ -321,19 +319,19 @@ static void max_pick(const stk_pool_params *p, const void *which, const float *v
 
 /* ---- average ----------------------------------------------------------------------------------------------- */
 
-INLINE void avg_taps(const job *j, const stretch *s, const int T)
+STK_INLINE void avg_taps(const job *j, const stretch *s, const int T)
 {
     const int64_t n = j->p->c;
     const float share = 1.0f / (float)T;
     const float *x[TAPS];
-    UNROLL for (int k = 0; k < T; k++) x[k] = j->x + s->tap[k];
+    STK_UNROLL for (int k = 0; k < T; k++) x[k] = j->x + s->tap[k];
     EACH_WINDOW(s, at, y, n)
     {
         float *to = j->y + y;
         CHANNELS(c, n)
         {
             float sum = x[0][at + c];
-            UNROLL for (int k = 1; k < T; k++) sum += x[k][at + c];
+            STK_UNROLL for (int k = 1; k < T; k++) sum += x[k][at + c];
             to[c] = sum * share;
         }
     }

@@ -12,17 +12,17 @@
 #endif
 
 #define REAL       float
-#define W(name)    name##_f32
+#define T(name)    name##_f32
 #define SIGMOID(x) stk_sigmoid_f32(x)
 #define TANH(x)    stk_tanh_f32(x)
 #include "device/cpu/vec/rnn_cells.inc"
 #undef REAL
-#undef W
+#undef T
 #undef SIGMOID
 #undef TANH
 
 #define REAL       double
-#define W(name)    name##_f64
+#define T(name)    name##_f64
 #define SIGMOID(x) (1 / (1 + exp(-(x))))
 #define TANH(x)    tanh(x)
 #include "device/cpu/vec/rnn_cells.inc"

@@ -8,13 +8,13 @@
 #include "device/cpu/vec/widths.h"
 
 #define W 4
-#include "device/cpu/vec/softmax_rows.h"
+#include "device/cpu/vec/softmax_rows.inc"
 #undef W
 #define W 8
-#include "device/cpu/vec/softmax_rows.h"
+#include "device/cpu/vec/softmax_rows.inc"
 #undef W
 #define W 16
-#include "device/cpu/vec/softmax_rows.h"
+#include "device/cpu/vec/softmax_rows.inc"
 #undef W
 
 /* Rows shorter than the narrowest vector are copied into one, filled up with what counts for nothing. */

@@ -3,7 +3,11 @@
  * Every .c file of this folder is compiled for each ISA (base, avx2, avx512; elsewhere base only) with STK_ISA
  * defined. It holds plain C loops that the compiler turns into that ISA's vectors, and exports one table
  * named with STK_VEC(): `const stk_vec_ew STK_VEC(stk_vec_ew) = {...}` becomes stk_vec_ew__avx2. There is no #ifdef ISA in a kernel:
- * what differs (register width, count of accumulators) comes from the constants below. */
+ * what differs (register width, count of accumulators) comes from the constants below.
+ *
+ * What is written once for several element types or widths is a template: an .inc file, included once for each with the words in
+ * its head defined. They mean the same in all of them: REAL the element, VEC a register of it, V(word) a
+ * word of lanes.h or widths.h for it, T(name) a name of the template with its ending. Macros that emit functions only give names to such bodies. */
 #ifndef STK_DEVICE_CPU_VEC_VEC_H
 #define STK_DEVICE_CPU_VEC_VEC_H
 
