@@ -5,6 +5,7 @@
 #include "graph/run/store.h"
 #include "stoker/watch.h"
 
+#include <math.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -477,6 +478,110 @@ TEST(a_cache_of_any_size)
         CHECK_STR(stk_dataset_name(below), sizes[i] > 0 ? "cache" : "map");
         stk_dataset_release(made);
     }
+    end(&s);
+}
+
+/* ---- epochs ------------------------------------------------------------------------------------------------------ */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Seconds of a training of five epochs, the best of some. */
+static double whole_training(setup *s, const stk_fit_options *o)
+{
+    stk_error err;
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        stk_train_data data = data_of(s);
+        double start = now();
+        if (!CHECK_OK(stk_trainer_fit(s->trainer, &data, o, NULL, &err))) return 0;
+        best = now() - start < best ? now() - start : best;
+    }
+    return best;
+}
+
+static int epochs_ended, epochs_slow;
+static stk_status count_epoch(stk_callback *self, stk_trainer *t, const stk_progress *p,
+                              stk_error *err)
+{
+    (void)t, (void)err;
+    epochs_ended++;
+    if (epochs_slow) usleep(20000);
+    return isnan(stk_logs_get(&p->logs, "val_loss"))
+               ? stk_fail(err, STK_ERR_STATE, "no val_loss %s", self->name)
+               : STK_OK;
+}
+
+/* What the doctor promises about validation comes true in trainings as a user starts them. */
+TEST(advice_on_validation_is_followed)
+{
+    stk_error err;
+    stk_job job = {0};
+    stk_report *r = NULL;
+    setup s;
+    REQUIRE(begin(&s, false));
+    stk_train_data data = data_of(&s), held = data_of(&s);
+    stk_fit_options o = stk_fit_defaults();
+    stk_doctor_options how = stk_doctor_options_defaults();
+    how.seconds = 2;
+    o.batch = 64, o.epochs = 1000000, o.validation = &held, o.validation_batch = 1;
+    REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, &o, &job, &err)));
+    CHECK_EQ_I64(job.epoch_steps, 4);
+    CHECK_EQ_I64(job.validation_steps, ROWS);
+    if (CHECK_OK(stk_doctor_run(&job, &how, &r, &err)) &&
+        strcmp(stk_report_verdict(r), "too noisy") != 0) {
+        stk_advice a = {0};
+        bool found = false;
+        CHECK_STR(stk_report_verdict(r), "validation-bound");
+        for (int32_t i = 0; !found && stk_report_advice(r, i, &a); i++)
+            found = a.knob == STK_KNOB_VALIDATE_EVERY;
+        REQUIRE(CHECK(found && a.changes_mathematics && a.gain.low > 1));
+        stk_fit_options rarer = o;
+        o.epochs = rarer.epochs = 5;
+        stk_job_settings_options(&a.settings, NULL, &rarer);
+        CHECK_EQ_I64(rarer.validation_every, 5);
+        double achieved = whole_training(&s, &o) / whole_training(&s, &rarer);
+        printf("validation: promised %.2f, achieved %.2f\n", a.gain.best, achieved);
+        CHECK_MSG(achieved > 1 + 0.3 * (a.gain.best - 1), "promised %.2f, achieved %.2f",
+                  a.gain.best, achieved);
+    }
+    stk_report_release(r);
+    stk_train_job_release(&job);
+    end(&s);
+}
+
+/* Turns hold steps only: a callback of epochs is called by the measurement of their end, a few times in all. */
+TEST(ends_of_epochs_are_no_part_of_turns)
+{
+    stk_error err;
+    stk_job job = {0};
+    stk_report *r = NULL;
+    setup s;
+    REQUIRE(begin(&s, false));
+    stk_train_data data = data_of(&s);
+    stk_callback slow_end = {.name = "slow end", .epoch_end = count_epoch};
+    stk_callback *list[] = {&slow_end};
+    stk_fit_options o = stk_fit_defaults();
+    stk_doctor_options how = stk_doctor_options_defaults();
+    how.seconds = 1;
+    o.batch = BATCH, o.validation_split = 0.25, o.callbacks = list, o.ncallbacks = 1;
+    o.checkpoint = temporary("epochs.ckpt");
+    o.epochs = 1000000;
+    epochs_ended = 0, epochs_slow = 1;
+    REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, &o, &job, &err)));
+    CHECK_EQ_I64(job.validation_steps, ROWS / 4 / BATCH);
+    if (CHECK_OK(stk_doctor_run(&job, &how, &r, &err))) {
+        CHECK(epochs_ended >= 1 && epochs_ended <= 2);
+        CHECK(!strcmp(stk_report_verdict(r), "epoch-end-bound") ||
+              !strcmp(stk_report_verdict(r), "too noisy"));
+    }
+    CHECK(access(o.checkpoint, F_OK) != 0); /* the one of the training is not written */
+    stk_report_release(r);
+    stk_train_job_release(&job);
     end(&s);
 }
 
