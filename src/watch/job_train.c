@@ -5,6 +5,7 @@
 #include "base/cpus.h"
 #include "graph/run/store.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -509,6 +510,10 @@ static stk_status make_job(stk_train_job *job, stk_job *out, stk_error *err)
     out->programs = programs;
     out->epoch_end = stk_train_job_epoch_end;
     out->epoch_steps = steps_of(job->data, job->whole.steps_per_epoch, job->whole.batch);
+    if (!job->data->dataset &&
+        job->whole.steps_per_epoch == 0) /* rows for validation are no steps */
+        out->epoch_steps =
+            (int64_t)ceil((double)out->epoch_steps * (1 - job->whole.validation_split));
     out->plan_steps = job->whole.epochs * out->epoch_steps;
     return add_validation(job, out, err);
 }

@@ -574,6 +574,7 @@ TEST(ends_of_epochs_are_no_part_of_turns)
     epochs_ended = 0, epochs_slow = 1;
     REQUIRE(CHECK_OK(stk_train_job_new(s.trainer, &data, &o, &job, &err)));
     CHECK_EQ_I64(job.validation_steps, ROWS / 4 / BATCH);
+    CHECK_EQ_I64(job.epoch_steps, ROWS * 3 / 4 / BATCH);
     if (CHECK_OK(stk_doctor_run(&job, &how, &r, &err))) {
         CHECK(epochs_ended >= 1 && epochs_ended <= 2);
         CHECK(!strcmp(stk_report_verdict(r), "epoch-end-bound") ||
