@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double LONG_STEP = 0.1; /* seconds */
 enum { MOST_ADVICE = 32, MOST_CURVE = 12, MOST_VALUES = 6 };
 
 typedef struct doctor {
@@ -54,7 +55,8 @@ static stk_status look(doctor *d, stk_error *err)
     int64_t steps = 0, chunk = 1; /* one step may take seconds */
     while (status == STK_OK) {
         double took = stk_seconds_now() - start;
-        bool enough = (took >= least && steps >= 24) || took >= most || steps >= 4000;
+        bool enough = (took >= least && steps >= 24) || (took >= most && steps >= 3) ||
+                      took >= d->p.options.seconds || steps >= 4000;
         if (enough && steps > 0) break; /* opening alone may take long */
         status = d->job->run(d->job->context, d->base.variant, chunk, err);
         steps += chunk;
@@ -105,6 +107,25 @@ static void plan_turns(doctor *d)
         share(d, STK_BOOK_SYNC) + share(d, STK_BOOK_DOWNLOAD) < LITTLE;
 }
 
+/* Steps of seconds: a few turns would take minutes. The books have to do then, and comparisons are left out. */
+static bool is_too_long(doctor *d)
+{
+    static const double UNKNOWN = 0.1; /* nobody measured what noise does */
+    stk_variant *v = &d->base;
+    v->step_seconds = d->r->median;
+    v->warm = v->ahead;
+    v->steps = (v->ahead + 1) / 2 + 1;
+    bool too_long = d->r->median > LONG_STEP && !stk_prober_has_time(&d->p, v);
+    if (too_long) {
+        d->turns = (stk_turns){.median = d->r->median / (double)v->batch};
+        d->r->noise = UNKNOWN;
+        d->r->left_out++;
+    } else {
+        v->steps = v->warm = 0; /* found out by its first turn */
+    }
+    return too_long;
+}
+
 /* The job against its twin: what a comparison can tell at best. */
 static stk_status measure_noise(doctor *d, stk_error *err)
 {
@@ -112,6 +133,7 @@ static stk_status measure_noise(doctor *d, stk_error *err)
     stk_gain same = {1, 1, 1};
     stk_care care = {.narrow = 0.06, .seconds = d->p.options.seconds / 4};
     stk_job_settings as_is = stk_job_settings_defaults();
+    if (is_too_long(d)) return STK_OK;
     /* A twin would meet the shapes that the job has met before, and no program would be built for them again. */
     bool builds = builds_programs(d);
     stk_prober_tell(&d->p, "the job against itself");
@@ -528,7 +550,8 @@ static stk_status examine(doctor *d, stk_error *err)
     stretch_turns(d);
     STK_TRY(measure_noise(d, err));
     STK_TRY(take_stages(d, err));
-    STK_TRY(stk_epoch_measure(&d->p, d->turns.median * (double)d->base.batch, d->r, err));
+    if (stk_prober_has_time(&d->p, &d->base))
+        STK_TRY(stk_epoch_measure(&d->p, d->turns.median * (double)d->base.batch, d->r, err));
     STK_TRY(probe_ceilings(d, err));
     for (int k = 0; k < STK_KNOB_COUNT; k++)
         if (stk_knob_class_of((stk_knob)k) == STK_KNOB_IS_SAFE && worth_trying(d, (stk_knob)k))

@@ -460,6 +460,30 @@ TEST(long_steps_do_not_keep_the_doctor_for_minutes)
     planted_release(&job);
 }
 
+/* Steps so long that not even one comparison is affordable: the verdict is that of the books, and the report says so. */
+TEST(steps_of_seconds_are_judged_by_the_books)
+{
+    static const plant slow = {"huge pictures",      SMALL,         .map_ms = 700,
+                               .map_name = "decode", .prefetch = 4, .workers = 2};
+    stk_error err;
+    planted job;
+    stk_report *r = NULL;
+    char *text = NULL;
+    stk_doctor_options o = doctor_options();
+    int64_t start = stk_now_ns();
+    o.seconds = 1;
+    REQUIRE(CHECK_OK(planted_job(&slow, &job, &err)));
+    if (CHECK_OK(stk_doctor_run(&job.job, &o, &r, &err)) &&
+        CHECK_OK(stk_report_render(r, STK_REPORT_TEXT, &text, NULL, &err))) {
+        CHECK_MSG(seconds_since(start) < 12 * o.seconds, "took %.1f s", seconds_since(start));
+        CHECK_STR(stk_report_verdict(r), "input-bound");
+        CHECK_CONTAINS(text, "comparisons were left out");
+    }
+    stk_text_free(text);
+    stk_report_release(r);
+    planted_release(&job);
+}
+
 TEST(bad_jobs_are_refused)
 {
     stk_error err;
