@@ -568,9 +568,11 @@ PyObject *py_to_tensor(PyObject *o, int dtype, int preferred)
         PyBytes_Check(o))
         return from_scalar(o, dtype, preferred);
     if (is_sequence(o)) return from_sequence(o, dtype, preferred);
-    if (Py_TYPE(o) == py_shape_type) {
-        PyObject *list = PyObject_CallMethod(o, "as_list", NULL);
-        PyObject *t = list ? from_sequence(list, dtype >= 0 ? dtype : STK_I32, preferred) : NULL;
+    if (Py_TYPE(o) == py_shape_type || PyRange_Check(o)) {
+        bool shape = !PyRange_Check(o);
+        PyObject *list = shape ? PyObject_CallMethod(o, "as_list", NULL) : PySequence_List(o);
+        int kind = dtype < 0 && shape ? STK_I32 : dtype;
+        PyObject *t = list ? from_sequence(list, kind, preferred) : NULL;
         Py_XDECREF(list);
         return t;
     }

@@ -14,7 +14,7 @@ T = s.convert_to_tensor
 @pytest.mark.parametrize(
     "value, dtype",
     [(1, "int32"), (1.0, "float32"), (2**40, "int64"), (True, "bool"), ([1, 2.5], "float32"), ([1, True], "int32"),
-     (np.ones(2), "float64"), (np.arange(2), "int64"), ("a", "string"), ([[1, 2], [3, 4]], "int32")])
+     (range(3), "int32"), (np.ones(2), "float64"), (np.arange(2), "int64"), ("a", "string"), ([[1, 2], [3, 4]], "int32")])
 def test_natural_dtypes(value, dtype):
     assert T(value).dtype.name == dtype
 
