@@ -24,5 +24,5 @@ def test_stubs_are_python_and_name_what_exists():
 
 def test_arguments_of_operations_are_named():
     text = (TOP / "py" / "stoker" / "tf" / "__init__.pyi").read_text()
-    assert "def matmul(a: Any, b: Any, transpose_a: Any = ..." in text and "class Variable:" in text
+    assert "def matmul(a: Any, b: Any, transpose_a: Any = ..." in text and "class Variable:" in text and "def __enter__(self" in text
     assert (TOP / "py" / "stoker" / "py.typed").exists()
