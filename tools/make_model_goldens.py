@@ -20,6 +20,7 @@ import models_layers  # noqa: E402, F401
 import models_more  # noqa: E402, F401
 import models_operations  # noqa: E402, F401
 import models_sequence  # noqa: E402, F401
+import models_states  # noqa: E402, F401
 import models_training  # noqa: E402, F401
 
 

@@ -142,6 +142,8 @@ STK_API stk_weight stk_model_weight(const stk_model *m, int32_t i);
 STK_API int32_t stk_model_find_weight(const stk_model *m, const char *name); /* -1: none */
 /* Where the weight files of Keras keep weight i: "layers/dense_1/vars/0". False: it does not fit into text. */
 STK_API bool stk_model_weight_path(const stk_model *m, int32_t i, char *text, size_t size);
+/* Where Keras keeps it a second time (the kernel of a SpectralNormalization); false: nowhere. */
+STK_API bool stk_model_weight_second_path(const stk_model *m, int32_t i, char *text, size_t size);
 typedef struct stk_param_count {
     int64_t total, trainable, fixed;             /* numbers */
     int64_t bytes, trainable_bytes, fixed_bytes; /* memory for them */
@@ -161,6 +163,10 @@ STK_API STK_MUST_USE stk_status stk_model_set_policy(stk_model *m, const char *p
 /* Puts initial values of all weights into the store. The same seed gives the same bits everywhere. */
 STK_API STK_MUST_USE stk_status stk_model_init(const stk_model *m, stk_store *store, int64_t seed,
                                                stk_error *err);
+/* States of stateful recurrent layers, which go on from batch to batch and from fit to predict, start with zeros again. They are
+ * no weights: a file of weights does not hold them, a checkpoint does. stk_model_init does this as well. */
+STK_API STK_MUST_USE stk_status stk_model_reset_states(const stk_model *m, stk_store *store,
+                                                       stk_error *err);
 /* Named weights in and out; every weight of the model must be there, with its shape (dtypes are converted). Names that the
  * model does not have are left alone when `partial`, else refused. */
 STK_API STK_MUST_USE stk_status stk_model_set_weights(const stk_model *m, stk_store *store,
@@ -181,6 +187,9 @@ typedef struct stk_call {
     /* Results; the arrays may be NULL. */
     /* room for stk_model_weight_count: the variables, in the order of the weights */
     stk_val *weights;
+    /* as many: the value that a trainable weight was given by the call itself (SpectralNormalization) and that its gradient
+     * and its update belong to; 0 = the variable's own. NULL: such values are assigned, like moving averages */
+    stk_val *values;
     stk_val *output_masks; /* one per output, 0 = none */
     stk_val penalty;       /* float32 scalar: the sum of all regularisers; 0 = there are none */
 } stk_call;

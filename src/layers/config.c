@@ -289,6 +289,37 @@ static stk_status read_layer(stk_reader *r, const stk_config_field *f, const stk
     return STK_OK;
 }
 
+/* As weight files of Keras name it: "cells/lstm_cell", "cells/lstm_cell_1". */
+static const char *listed_attribute(stk_reader *r, const stk_config_field *f,
+                                    const stk_layer_list *list)
+{
+    const stk_layer_def *def = list->v[list->n]->def;
+    char text[160], word[96], number[16] = "";
+    int32_t same = 0;
+    for (int32_t i = 0; i < list->n; i++) same += list->v[i]->def == def;
+    if (same) snprintf(number, sizeof number, "_%d", same);
+    stk_snake_case(def->keras_class, word, sizeof word);
+    snprintf(text, sizeof text, "%s/%s%s", f->name, def->snake ? def->snake : word, number);
+    return stk_arena_strdup(r->arena, text);
+}
+
+static stk_status read_layers(stk_reader *r, const stk_config_field *f, const stk_json *v, void *at)
+{
+    stk_layer_list list = {0};
+    if (v->kind != STK_JSON_ARRAY || !v->count || v->count > STK_MAX_PARTS)
+        return refuse(r, f, v, "a list of layers, as in [LSTMCell(8), GRUCell(4)]");
+    list.v = stk_arena_array(r->arena, (size_t)v->count, sizeof *list.v);
+    if (!list.v) return no_memory(r);
+    for (; list.n < v->count; list.n++) {
+        STK_TRY(read_layer(r, f, &v->items[list.n], &list.v[list.n]));
+        if (!list.v[list.n]) return refuse(r, f, &v->items[list.n], "a layer");
+        list.v[list.n]->attribute = listed_attribute(r, f, &list);
+        if (!list.v[list.n]->attribute) return no_memory(r);
+    }
+    *(stk_layer_list *)at = list;
+    return STK_OK;
+}
+
 static stk_status read_activation(stk_reader *r, const stk_config_field *f, const stk_json *v,
                                   void *at)
 {
@@ -345,6 +376,7 @@ static const field_reader readers[] = {
     [STK_FIELD_REGULARIZER] = read_object,
     [STK_FIELD_CONSTRAINT] = read_object,
     [STK_FIELD_LAYER] = read_layer,
+    [STK_FIELD_LAYERS] = read_layers,
     [STK_FIELD_JSON] = read_json,
     [STK_FIELD_NULL] = read_null,
 };

@@ -33,11 +33,13 @@ typedef enum stk_field_kind {                   /* the member's type; how None i
                               STK_FIELD_REGULARIZER, /* const stk_object *; NULL */
                               STK_FIELD_CONSTRAINT,  /* const stk_object *; NULL */
                               STK_FIELD_LAYER,       /* stk_layer_state *; NULL */
+                              STK_FIELD_LAYERS,      /* stk_layer_list; n = 0 */
                               STK_FIELD_JSON,        /* const stk_json *: kept as it is; NULL */
                               STK_FIELD_NULL /* no member: an option of Keras that is understood only as None */
 } stk_field_kind;
 
 #define STK_NONE INT64_MIN
+enum { STK_MAX_PARTS = 64 }; /* layers in a list of layers */
 
 typedef struct stk_ints {
     int32_t n;
@@ -51,6 +53,10 @@ typedef struct stk_reals {
 } stk_reals;
 
 struct stk_layer_state;
+typedef struct stk_layer_list {
+    int32_t n;
+    struct stk_layer_state **v; /* in the model's arena */
+} stk_layer_list;
 typedef struct stk_activation {
     const struct stk_activation_def *def; /* NULL: `layer` */
     struct stk_layer_state *layer;        /* a layer as activation: LeakyReLU(0.1) */

@@ -116,6 +116,13 @@ static void put_activation(stk_json_writer *w, const stk_activation *a)
         stk_json_put_text(w, a->def->name);
 }
 
+static void put_layers(stk_json_writer *w, const stk_layer_list *list)
+{
+    stk_json_begin_array(w);
+    for (int32_t i = 0; i < list->n; i++) stk_layer_write(w, list->v[i]);
+    stk_json_end_array(w);
+}
+
 static void put_field(stk_json_writer *w, const stk_config_field *f, const void *at)
 {
     switch (f->kind) {
@@ -147,6 +154,7 @@ static void put_field(stk_json_writer *w, const stk_config_field *f, const void 
         else
             stk_json_put_null(w);
         break;
+    case STK_FIELD_LAYERS: put_layers(w, at); break;
     case STK_FIELD_JSON:
         if (*(const stk_json *const *)at)
             stk_json_put_tree(w, *(const stk_json *const *)at);

@@ -121,6 +121,10 @@ static stk_status fill(const stk_object *object, stk_rng rng, const stk_tensor *
         STK_TRY(fill(o->rest ? o->rest : &stk_zeros, rng, t, v, n, err));
         for (int64_t i = n / 4; i < n / 2; i++) v[i] = 1;
         break;
+    case STK_INIT_ROOT:
+        STK_TRY(fill(o->rest ? o->rest : &stk_ones, rng, t, v, n, err));
+        for (int64_t i = 0; i < n; i++) v[i] = sqrtf(v[i]);
+        break;
     case STK_INIT_IDENTITY: memset(v, 0, (size_t)n * sizeof *v); return fill_identity(o, t, v, err);
     }
     return STK_OK;

@@ -100,6 +100,10 @@ typedef struct stk_weight_wish {
     const stk_object *initializer; /* NULL: zeros */
     const stk_object *regularizer, *constraint;
     bool fixed; /* never trained: moving averages, counters */
+    bool
+        state; /* fixed, and kept from batch to batch also when not training; no weight of the model */
+    const char *
+        behind; /* the weight of this layer that Keras lists before it, when that is not the last one */
     bool as_is; /* hand out the variable itself, not cast to the compute dtype */
     bool typed; /* `dtype` counts instead of the policy's */
     stk_dtype dtype;
@@ -115,9 +119,12 @@ typedef struct stk_weight_wish {
  * weights; later ones find it again and must agree on the shape. */
 stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
                      const stk_weight_wish *wish);
+/* The variable of a weight that is declared already, by this layer or a part of it ("dense/kernel"); 0: there is none. */
+stk_val stk_c_declared(stk_layer_call *c, const char *name);
 /* "he_normal", "constant(value=2)" as an object. NULL for NULL, after a mistake, and when weights are declared already. */
 const stk_object *stk_c_initializer(stk_layer_call *c, const char *text);
-/* The variable behind it, to be assigned to (moving averages); only while training. */
+/* The variable behind it, to be assigned to (moving averages); only while training, unless it is a state. A weight that is
+ * trained as well (SpectralNormalization) is trained from the new value on. */
 void stk_c_update(stk_layer_call *c, const char *name, stk_val value);
 
 /* Calls a layer that is part of this one (a wrapped layer, an activation that is a layer). Its weights are named

@@ -42,14 +42,16 @@ static bool full_name(stk_layer_call *c, const char *name, char *text)
     return false;
 }
 
-static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
-                            const stk_weight_wish *wish)
+static bool declare(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
+                    const stk_weight_wish *wish)
 {
     stk_model *m = c->frame->declare;
     stk_mweight w = {.layer = c->frame->owner,
                      .dtype = wish->typed ? wish->dtype : c->layer->policy.variable,
                      .shape = {.rank = rank},
-                     .fixed = wish->fixed,
+                     .fixed = wish->fixed || wish->state,
+                     .state = wish->state,
+                     .behind = wish->behind != NULL,
                      .typed = wish->typed,
                      .initializer = wish->initializer ? wish->initializer : &stk_zeros,
                      .regularizer = wish->regularizer,
@@ -61,7 +63,7 @@ static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, c
     if (!w.name || !STK_GROW(m->weights, m->nweights, m->cap_weights) ||
         !stk_name_index_put(&m->weight_names, w.name, w.layer, m->nweights)) {
         stk_c_fail(c, STK_ERR_MEMORY, "out of memory for weight '%s'", name);
-        return NULL;
+        return false;
     }
     stk_layer_state *layer = stk_layer_at(m, w.layer);
     m->weights[m->nweights++] = w;
@@ -70,7 +72,24 @@ static stk_mweight *declare(stk_layer_call *c, const char *name, int32_t rank, c
     else
         layer->first_weight = (int32_t)m->nweights;
     layer->last_weight = (int32_t)m->nweights;
-    return &m->weights[m->nweights - 1];
+    return true;
+}
+
+/* Moves the newest weight behind another one of the same layer, whose weights stand together. */
+static void move_behind(stk_layer_call *c, const char *name)
+{
+    stk_model *m = c->frame->declare;
+    char full[PATH];
+    if (!full_name(c, name, full)) return;
+    int64_t last = m->nweights - 1, to = find_weight(c->frame, full) + 1;
+    stk_mweight moved = m->weights[last];
+    memmove(m->weights + to + 1, m->weights + to, (size_t)(last - to) * sizeof *m->weights);
+    m->weights[to] = moved;
+    for (int64_t i = to; i <= last; i++) {
+        m->weights[i].next = i < last ? (int32_t)i + 2 : 0;
+        if (!stk_name_index_put(&m->weight_names, m->weights[i].name, m->weights[i].layer, i))
+            stk_c_fail(c, STK_ERR_MEMORY, "out of memory for the names of weights");
+    }
 }
 
 static bool fits(stk_layer_call *c, const stk_mweight *w, int32_t rank, const int64_t *shape)
@@ -78,7 +97,12 @@ static bool fits(stk_layer_call *c, const stk_mweight *w, int32_t rank, const in
     stk_shape wanted = {.rank = rank};
     for (int32_t i = 0; i < rank; i++) wanted.dim[i] = shape[i];
     if (stk_shape_equal(&w->shape, &wanted)) return true;
-    if (c->frame->trial == 1 && !c->layer->called)
+    if (w->state)
+        stk_c_fail(c, STK_ERR_SHAPE,
+                   "stateful=True needs batches of one size, which the input must name: "
+                   "Input(batch_shape=(32, ...)); the state was %s and is to be %s",
+                   STK_SHAPE_TEXT(&w->shape), STK_SHAPE_TEXT(&wanted));
+    else if (c->frame->trial == 1 && !c->layer->called)
         stk_c_fail(
             c, STK_ERR_SHAPE,
             "the size of weight '%s' depends on a size of the input that is not known (None); "
@@ -111,12 +135,19 @@ static stk_val use_variable(stk_layer_call *c, int64_t i)
     stk_frame *f = c->frame;
     const stk_mweight *w = &f->model->weights[i];
     if (f->trial >= 0) return variable_of(f->g, w);
-    if (!f->variables[i]) {
-        f->variables[i] = variable_of(f->g, w);
-        if (w->regularizer && stk_weight_trainable(f->model, w))
-            penalise(f, stk_g_regularize(f->g, w->regularizer, f->variables[i]));
-    }
+    if (!f->variables[i]) f->variables[i] = variable_of(f->g, w);
     return f->updated[i] ? f->updated[i] : f->variables[i];
+}
+
+/* Regularisers see what the calls have left of a weight. */
+static void penalise_weights(stk_frame *f)
+{
+    for (int64_t i = 0; i < f->model->nweights; i++) {
+        const stk_mweight *w = &f->model->weights[i];
+        if (!f->variables[i] || !w->regularizer || !stk_weight_trainable(f->model, w)) continue;
+        stk_val value = f->updated[i] ? f->updated[i] : f->variables[i];
+        penalise(f, stk_g_regularize(f->g, w->regularizer, value));
+    }
 }
 
 stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const int64_t *shape,
@@ -135,8 +166,11 @@ stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const in
                           "weight '%s' is new: the input differs from the one that "
                           "the model was built with",
                           full);
-    if (i < 0 && !declare(c, full, rank, shape, wish)) return 0;
-    if (i < 0) i = c->frame->model->nweights - 1;
+    if (i < 0) {
+        if (!declare(c, full, rank, shape, wish)) return 0;
+        if (wish->behind) move_behind(c, wish->behind);
+        i = find_weight(c->frame, full);
+    }
     if (!fits(c, &c->frame->model->weights[i], rank, shape)) return 0;
     stk_val v = use_variable(c, i);
     stk_dtype dtype = c->frame->model->weights[i].dtype;
@@ -145,6 +179,14 @@ stk_val stk_c_weight(stk_layer_call *c, const char *name, int32_t rank, const in
     stk_val *cast = &c->frame->cast[i];
     if (!*cast || stk_g_dtype(c->g, *cast) != c->compute) *cast = stk_g_cast(c->g, v, c->compute);
     return *cast;
+}
+
+stk_val stk_c_declared(stk_layer_call *c, const char *name)
+{
+    char full[PATH];
+    if (!stk_graph_ok(c->g) || !full_name(c, name, full)) return 0;
+    int64_t i = find_weight(c->frame, full);
+    return i < 0 ? 0 : use_variable(c, i);
 }
 
 const stk_object *stk_c_initializer(stk_layer_call *c, const char *text)
@@ -174,12 +216,13 @@ const stk_object *stk_c_initializer(stk_layer_call *c, const char *text)
 void stk_c_update(stk_layer_call *c, const char *name, stk_val value)
 {
     char full[PATH];
-    if (!c->training || c->frame->trial >= 0 || !full_name(c, name, full)) return;
+    if (c->frame->trial >= 0 || !full_name(c, name, full)) return;
     int64_t i = find_weight(c->frame, full);
     if (i < 0) {
         stk_c_fail(c, STK_ERR_INTERNAL, "there is no weight '%s' to update", full);
         return;
     }
+    if (!c->training && !c->frame->model->weights[i].state) return;
     use_variable(c, i);
     /* A layer that is called again sees the value that its last call left. */
     c->frame->updated[i] = stk_g_cast(c->g, value, c->frame->model->weights[i].dtype);
@@ -472,6 +515,23 @@ static bool check_call(const stk_model *m, stk_graph *g, const stk_val *x)
     return true;
 }
 
+/* New values are assigned, but for those of weights whose training goes on from there. */
+static void hand_out(const stk_frame *f, const stk_call *call)
+{
+    const stk_model *m = f->model;
+    bool good = stk_graph_ok(f->g);
+    for (int64_t i = 0; i < m->nweights; i++) {
+        bool kept = call->values && stk_weight_trainable(m, &m->weights[i]);
+        if (f->updated[i] && !kept) stk_g_assign(f->g, f->variables[i], f->updated[i]);
+    }
+    for (int64_t i = 0; i < m->nweight_order; i++) {
+        int32_t k = m->weight_order[i];
+        bool kept = call->values && stk_weight_trainable(m, &m->weights[k]);
+        if (call->weights) call->weights[i] = good ? f->variables[k] : 0;
+        if (call->values) call->values[i] = good && kept ? f->updated[k] : 0;
+    }
+}
+
 void stk_model_call(const stk_model *m, stk_graph *g, const stk_val *x, stk_call *call, stk_val *y)
 {
     stk_call none = {0};
@@ -489,10 +549,8 @@ void stk_model_call(const stk_model *m, stk_graph *g, const stk_val *x, stk_call
     f.cast = f.variables + m->nweights + 1;
     f.updated = f.cast + m->nweights + 1;
     run_calls(&f, NULL, m, x, call->masks, y, call->output_masks);
-    for (int64_t i = 0; i < m->nweights; i++)
-        if (f.updated[i]) stk_g_assign(g, f.variables[i], f.updated[i]);
-    for (int64_t i = 0; call->weights && i < m->nweight_order; i++)
-        call->weights[i] = stk_graph_ok(g) ? f.variables[m->weight_order[i]] : 0;
+    penalise_weights(&f);
+    hand_out(&f, call);
     call->penalty = stk_graph_ok(g) ? f.penalty : 0;
     stk_free(f.variables);
 }

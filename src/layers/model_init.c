@@ -23,9 +23,21 @@ static stk_status check_built(const stk_model *m, const stk_store *store, stk_er
     return STK_OK;
 }
 
-stk_status stk_model_init(const stk_model *m, stk_store *store, int64_t seed, stk_error *err)
+stk_status stk_model_reset_states(const stk_model *m, stk_store *store, stk_error *err)
 {
     STK_TRY(check_built(m, store, err));
+    for (int64_t i = 0; i < m->nweights; i++) {
+        const stk_mweight *w = &m->weights[i];
+        stk_weight state = {.name = w->name, .dtype = w->dtype, .rank = w->shape.rank};
+        memcpy(state.shape, w->shape.dim, sizeof state.shape);
+        if (w->state) STK_TRY(init_weight(&state, (stk_rng){0, 0}, store, err));
+    }
+    return STK_OK;
+}
+
+stk_status stk_model_init(const stk_model *m, stk_store *store, int64_t seed, stk_error *err)
+{
+    STK_TRY(stk_model_reset_states(m, store, err));
     for (int32_t i = 0; i < stk_model_weight_count(m); i++) {
         stk_weight w = stk_model_weight(m, i);
         STK_TRY(init_weight(&w, (stk_rng){(uint64_t)seed, (uint64_t)i + 1}, store, err));
@@ -110,6 +122,8 @@ static void change_policy(stk_layer_state *layer, const stk_policy *wanted)
         if (fields->rows[i].kind == STK_FIELD_LAYER) part = *(stk_layer_state **)at;
         if (fields->rows[i].kind == STK_FIELD_ACTIVATION) part = ((stk_activation *)at)->layer;
         if (part) change_policy(part, wanted);
+        const stk_layer_list *parts = fields->rows[i].kind == STK_FIELD_LAYERS ? (void *)at : NULL;
+        for (int32_t k = 0; parts && k < parts->n; k++) change_policy(parts->v[k], wanted);
     }
 }
 

@@ -106,6 +106,7 @@ static const stk_object_def defs[] = {
 enum { COUNT = sizeof defs / sizeof *defs };
 
 const stk_object_def stk_forget_bias = {"", "", STK_INITIALIZERS, STK_INIT_FORGET, {NULL, 0, 0}};
+const stk_object_def stk_root_of = {"", "", STK_INITIALIZERS, STK_INIT_ROOT, {NULL, 0, 0}};
 
 static const stk_initializer zero_values = {.value = 0}, one_values = {.value = 1};
 const stk_object stk_zeros = {&defs[0], &zero_values}, stk_ones = {&defs[1], &one_values};

@@ -14,7 +14,8 @@ typedef enum stk_initializer_kind {
     STK_INIT_SCALED,
     STK_INIT_ORTHOGONAL,
     STK_INIT_IDENTITY,
-    STK_INIT_FORGET /* of an LSTM's bias */
+    STK_INIT_FORGET, /* of an LSTM's bias */
+    STK_INIT_ROOT    /* of deviations that start as variances do */
 } stk_initializer_kind;
 enum { STK_FAN_IN, STK_FAN_OUT, STK_FAN_AVG };                        /* mode */
 enum { STK_SCALED_TRUNCATED, STK_SCALED_NORMAL, STK_SCALED_UNIFORM }; /* distribution */
@@ -29,10 +30,11 @@ typedef struct stk_initializer {
     double gain; /* orthogonal, identity */
     int64_t seed;
     stk_ints input_axes, output_axes;
-    const stk_object *rest; /* forget: how all but the second quarter start, which is ones */
+    const stk_object
+        *rest; /* forget: how all but the second quarter start, which is ones; root: of what */
 } stk_initializer;
-extern const stk_object_def
-    stk_forget_bias; /* has no name in Keras: what unit_forget_bias asks for */
+/* They have no name in Keras: what unit_forget_bias and renorm ask for. */
+extern const stk_object_def stk_forget_bias, stk_root_of;
 
 typedef enum stk_regularizer_kind { STK_REG_L1L2, STK_REG_ORTHOGONAL } stk_regularizer_kind;
 typedef struct stk_regularizer {

@@ -113,7 +113,8 @@ static stk_status order_weights(stk_model *m, stk_error *err)
 {
     int64_t *first = stk_calloc((size_t)m->nlayers + 2, sizeof *first), at = 0;
     if (!first) return stk_fail_memory(err, "the order of weights", (size_t)m->nlayers);
-    for (int64_t k = 0; k < m->nweights; k++) first[m->weights[k].layer]++;
+    for (int64_t k = 0; k < m->nweights; k++)
+        if (!m->weights[k].state) first[m->weights[k].layer]++;
     for (int64_t i = 0; i < m->norder; i++) {
         int64_t n = first[m->order[i]];
         first[m->order[i]] = -1 - at; /* below 0: it is in the order */
@@ -121,7 +122,8 @@ static stk_status order_weights(stk_model *m, stk_error *err)
     }
     for (int32_t k = 0; k < m->nweights; k++) {
         int64_t *place = &first[m->weights[k].layer];
-        if (*place >= 0) continue; /* of a layer that no output needs */
+        if (*place >= 0 || m->weights[k].state)
+            continue; /* >= 0: of a layer that no output needs */
         m->weight_order[-1 - *place] = k;
         --*place;
     }

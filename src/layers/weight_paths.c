@@ -93,14 +93,26 @@ bool stk_model_weight_path(const stk_model *m, int32_t i, char *text, size_t siz
     add_object(&p, m, w);
     for (int64_t k = 0; k < m->nweights; k++) {
         const stk_mweight *v = &m->weights[k];
-        if (v->layer != w->layer || v == w || (v->fixed ? !w->fixed || v > w : !w->fixed && v > w))
+        if (v->layer != w->layer || v == w || v->state ||
+            (v->fixed ? !w->fixed || v > w : !w->fixed && v > w))
             continue;
         place q = {other, sizeof other, 0};
         add_object(&q, m, v);
         before += p.used == q.used && !memcmp(text, other, p.used);
     }
-    snprintf(number, sizeof number, "%d", before);
+    snprintf(number, sizeof number, "%d", before + w->behind);
     add(&p, "vars", 4);
     add(&p, number, strlen(number));
+    return p.used < size;
+}
+
+bool stk_model_weight_second_path(const stk_model *m, int32_t i, char *text, size_t size)
+{
+    const stk_mweight *w = &m->weights[m->weight_order[i]];
+    place p = {text, size, 0};
+    if (!w->next || !m->weights[w->next - 1].behind) return false;
+    add_object(&p, m, &m->weights[w->next - 1]);
+    add(&p, "vars", 4);
+    add(&p, "0", 1);
     return p.used < size;
 }

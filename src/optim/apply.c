@@ -206,9 +206,10 @@ static void update_one(const pass *p, int32_t i, stk_val gradient, stk_val share
 {
     stk_graph *g = p->g;
     stk_val v = p->update->variables[i];
+    stk_val now = p->update->values && p->update->values[i] ? p->update->values[i] : v;
     stk_weight_update r = rule_of(p, v, i);
     r.shared = shared;
-    r.w = stk_g_cast(g, v, r.compute);
+    r.w = stk_g_cast(g, now, r.compute);
     r.gradient = clipped(p, gradient);
     stk_val old = r.w;
     if (p->o->weight_decay > 0) {
@@ -220,7 +221,7 @@ static void update_one(const pass *p, int32_t i, stk_val gradient, stk_val share
     if (p->o->use_ema) w = averaged(p, &r, w);
     w = stk_g_cast(g, w, stk_g_dtype(g, v));
     if (p->update->constrain) w = p->update->constrain(p->update->context, g, i, w);
-    stk_g_assign(g, v, pick(g, p->finite, w, v));
+    stk_g_assign(g, v, pick(g, p->finite, w, now));
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------------------ */

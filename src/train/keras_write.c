@@ -44,6 +44,8 @@ static stk_status write_weights(stk_h5 *h, stk_trainer *t, stk_error *err)
         if (!stk_model_weight_path(t->model, i, place, sizeof place))
             return stk_fail(err, STK_ERR_RANGE, "weight '%s': its name is too long", name);
         STK_TRY(write_variable(h, t, name, place, err));
+        if (stk_model_weight_second_path(t->model, i, place, sizeof place))
+            STK_TRY(write_variable(h, t, name, place, err));
     }
     return STK_OK;
 }

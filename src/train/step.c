@@ -242,7 +242,7 @@ typedef struct work {
     const stk_step *s;
     stk_graph *g;
     const stk_val *y, *w; /* true values and weights as fed; w NULL: none */
-    stk_val *x, *p, *masks, *weights;
+    stk_val *x, *p, *masks, *weights, *values;
     double batch;
     stk_val penalty;
 } work;
@@ -261,6 +261,7 @@ static stk_val call_model(work *w, stk_step_mode mode)
     stk_call call = {.training = mode == STK_STEP_TRAIN,
                      .seed = w->s->seed,
                      .weights = w->weights,
+                     .values = mode == STK_STEP_TRAIN ? w->values : NULL,
                      .output_masks = w->masks};
     stk_model_call(w->s->model, w->g, w->x, &call, w->p);
     return call.penalty;
@@ -348,14 +349,22 @@ static void build_update(const work *w, stk_val loss)
     stk_graph *g = w->g;
     size_t n = (size_t)s->ntrained + 1;
     stk_val *v = stk_arena_array(&g->arena, n, sizeof *v),
-            *d = stk_arena_array(&g->arena, n, sizeof *d);
-    if (!v || !d) {
+            *d = stk_arena_array(&g->arena, n, sizeof *d),
+            *value = stk_arena_array(&g->arena, n, sizeof *value);
+    if (!v || !d || !value) {
         stk_fail_memory(&g->error, "building the update", n * sizeof *v);
         return;
     }
-    for (int32_t i = 0; i < s->ntrained; i++) v[i] = w->weights[s->trained[i]];
     if (s->ntrained == 0) return; /* nothing to train: statistics of layers may still move */
+    for (int32_t i = 0; i < s->ntrained; i++) {
+        value[i] = w->values[s->trained[i]];
+        v[i] = value[i] ? value[i] : w->weights[s->trained[i]];
+    }
     stk_g_gradients(g, stk_optimizer_scale_loss(s->optimizer, g, loss), s->ntrained, v, d);
+    for (int32_t i = 0; i < s->ntrained; i++) {
+        v[i] = w->weights[s->trained[i]];
+        if (value[i] && !d[i]) stk_g_assign(g, v[i], value[i]); /* no update will */
+    }
     stk_origin before = g->origin;
     stk_g_place(g, "optimizer");
     g->origin.part = STK_PART_UPDATE;
@@ -364,6 +373,7 @@ static void build_update(const work *w, stk_val loss)
                                       .variables = v,
                                       .gradients = d,
                                       .names = s->names,
+                                      .values = value,
                                       .constrain = constrain,
                                       .context = (void *)(uintptr_t)s});
     g->origin = before;
@@ -377,7 +387,8 @@ static bool prepare(work *w, const stk_val *x)
     w->p = stk_arena_array(arena, (size_t)s->noutputs + 1, sizeof *w->p);
     w->masks = stk_arena_array(arena, (size_t)s->noutputs + 1, sizeof *w->masks);
     w->weights = stk_arena_array(arena, (size_t)s->nweights + 1, sizeof *w->weights);
-    if (!w->x || !w->p || !w->masks || !w->weights) {
+    w->values = stk_arena_array(arena, (size_t)s->nweights + 1, sizeof *w->values);
+    if (!w->x || !w->p || !w->masks || !w->weights || !w->values) {
         stk_fail_memory(&w->g->error, "building a step", 0);
         return false;
     }

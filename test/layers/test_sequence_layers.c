@@ -231,7 +231,11 @@ TEST(wrappers_check_what_they_wrap)
     refuses("Input((4, 6))", "LSTM(3, stateful=True)", "stateful");
     refuses("Input((4,))", "LSTM(3)", "axes");
     refuses("Input((4, 6))", "GroupNormalization(4)", "divide");
-    refuses("Input((4, 6))", "BatchNormalization(renorm=True)", "renorm");
+    refuses("Input((4, 6))", "BatchNormalization(renorm=True, renorm_clipping={rmin: 2, rmax: 1})",
+            "rmax");
+    refuses("Input((4, 6))", "SpectralNormalization(Flatten())", "kernel");
+    refuses("Input((4, 6))", "RNN(Dense(3))", "StackedRNNCells");
+    refuses("Input((4, 6))", "RNN(StackedRNNCells([LSTMCell(3), Dense(2)]))", "among the cells");
     refuses("Input((4, 6))", "Normalization(mean=1)", "together");
     refuses("Input((4, 6))", "Rescaling((1, 2, 3))", "scale");
     refuses("Input((4, 6))", "Embedding(0, 3)", "input_dim");

@@ -118,7 +118,7 @@ static inline bool golden_set_weights(const golden_model *m)
                        w.name, name, err.message))
             return false;
     }
-    return true;
+    return CHECK_OK(stk_model_reset_states(m->model, m->store, &err));
 }
 
 /* ---- comparing ------------------------------------------------------------------------------------------------------- */
@@ -324,21 +324,21 @@ static inline void golden_gradients(const golden_model *m)
     stk_graph *g = NULL;
     stk_program *p = NULL;
     stk_val x[GOLDEN_PARTS], y[GOLDEN_PARTS], sw[GOLDEN_PARTS] = {0}, out[GOLDEN_PARTS] = {0};
-    stk_val masks[GOLDEN_PARTS] = {0}, weights[GOLDEN_WEIGHTS] = {0}, wrt[GOLDEN_WEIGHTS],
-            d[GOLDEN_WEIGHTS];
+    stk_val masks[GOLDEN_PARTS] = {0}, weights[GOLDEN_WEIGHTS] = {0}, values[GOLDEN_WEIGHTS] = {0},
+            wrt[GOLDEN_WEIGHTS], d[GOLDEN_WEIGHTS];
     int32_t n = stk_model_weight_count(m->model), place[GOLDEN_WEIGHTS], count = 0;
     stk_program_options options = golden_program_options(m);
     if (!CHECK(n <= GOLDEN_WEIGHTS) || !CHECK_OK(stk_graph_new(&g, &err))) return;
     golden_inputs(m, g, "x", "x", m->nx, x);
     golden_inputs(m, g, "y", "y", m->ny, y);
     if (m->weighted) golden_inputs(m, g, "sw", "s", m->ny, sw);
-    stk_call call = {.training = true, .weights = weights, .output_masks = masks};
+    stk_call call = {.training = true, .weights = weights, .values = values, .output_masks = masks};
     stk_model_call(m->model, g, x, &call, out);
     stk_val loss = golden_total_loss(m, g, &call, y, out, sw);
     for (int32_t i = 0; i < n; i++)
         if (golden_named(m, "grad", golden_weight_name(m, i))) {
             place[count] = i;
-            wrt[count++] = weights[i];
+            wrt[count++] = values[i] ? values[i] : weights[i];
         }
     stk_g_gradients(g, loss, count, wrt, d);
     for (int32_t i = 0; i < count; i++) {

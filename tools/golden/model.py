@@ -114,6 +114,9 @@ class Run:
     def restore(self, values):
         for k, w in zip(self.keys, self.model.weights):
             w.assign(values[k])
+        for layer in self.model._flatten_layers():  # states are no weights
+            for state in keras.tree.flatten(getattr(layer, "states", None) or []):
+                state.assign(np.zeros(state.shape))
 
     def compile(self):
         wanted = self.spec.get("metrics")

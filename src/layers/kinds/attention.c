@@ -43,8 +43,7 @@ typedef struct mha_inputs {
 static stk_status check_mha(stk_layer_state *layer, stk_error *err)
 {
     mha *o = layer->config;
-    if (o->attention_axes.n > 1)
-        return stk_layer_refuse(layer, err, STK_ERR_UNSUPPORTED, "several attention_axes");
+    (void)err;
     o->num_key_value_heads = o->num_heads;
     return STK_OK;
 }
@@ -104,6 +103,122 @@ static bool three_axes(stk_layer_call *c, stk_val x, const char *who)
         stk_c_fail(c, STK_ERR_SHAPE, "the %s is %s; it takes [batch, steps, features]", who,
                    STK_TYPE_TEXT(stk_type_of(c->g, x)));
     return false;
+}
+
+/* ---- inputs of any number of axes: those that attention goes over become one, all others part of the batch -------------- */
+
+typedef struct folding {
+    int32_t rank, natt;         /* of the inputs; how many axes attention goes over */
+    int32_t perm[STK_MAX_RANK]; /* the others, those, features */
+    bool plain;                 /* [b, t, f] already */
+} folding;
+
+static bool find_axes(stk_layer_call *c, const mha_inputs *in, folding *f)
+{
+    const mha *o = c->config;
+    bool over[STK_MAX_RANK] = {false};
+    int32_t n = 0;
+    f->rank = stk_g_rank(c->g, in->query);
+    if (!stk_graph_ok(c->g)) return false;
+    for (int32_t i = 0; i < o->attention_axes.n; i++) {
+        int64_t axis = o->attention_axes.v[i];
+        axis += axis < 0 ? f->rank : 0;
+        if (axis < 1 || axis > f->rank - 2) {
+            stk_c_fail(c, STK_ERR_RANGE, "attention axis %lld of an input with %d axes",
+                       (long long)o->attention_axes.v[i], f->rank);
+            return false;
+        }
+        over[axis] = true;
+    }
+    for (int32_t i = 1; i + 1 < f->rank; i++) {
+        if (o->attention_axes.n < 0) over[i] = true;
+        f->natt += over[i];
+    }
+    for (int32_t way = 0; way < 2; way++)
+        for (int32_t i = 0; i + 1 < f->rank; i++)
+            if (over[i] == (way == 1)) f->perm[n++] = i;
+    f->perm[n] = f->rank - 1;
+    f->plain = f->rank == 3;
+    if (f->rank >= 3 && f->rank == stk_g_rank(c->g, in->value) &&
+        f->rank == stk_g_rank(c->g, in->key))
+        return true;
+    stk_c_fail(c, STK_ERR_SHAPE,
+               "query, value and key have %d, %d and %d axes; they take as many, "
+               "[batch, steps.., features]",
+               f->rank, stk_g_rank(c->g, in->value), stk_g_rank(c->g, in->key));
+    return false;
+}
+
+static stk_val folded(stk_graph *g, stk_val x, const folding *f)
+{
+    int64_t sizes[3] = {1, 1, stk_g_dim(g, x, -1)};
+    if (f->plain || !stk_graph_ok(g)) return x;
+    for (int32_t i = 0; i + 1 < f->rank; i++)
+        sizes[i >= f->rank - 1 - f->natt] *= stk_g_dim(g, x, f->perm[i]);
+    return stk_g_reshape(g, stk_g_transpose(g, x, f->perm), 3, sizes);
+}
+
+/* y is [batch, steps, outputs] of the folded query; `out` are the sizes behind the steps. */
+static stk_val unfolded(stk_graph *g, stk_val y, stk_val query, const folding *f, int32_t nout,
+                        const int64_t *out)
+{
+    int64_t sizes[2 * STK_MAX_RANK];
+    int32_t back[STK_MAX_RANK], n = f->rank - 1;
+    if (f->rank - 1 + nout > STK_MAX_RANK) {
+        stk_g_fail(g, STK_ERR_RANGE, "results with more than %d axes", STK_MAX_RANK);
+        return 0;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        sizes[i] = stk_g_dim(g, query, f->perm[i]);
+        back[f->perm[i]] = i;
+    }
+    for (int32_t i = 0; i < nout; i++) {
+        sizes[n + i] = out[i];
+        back[n + i] = n + i;
+    }
+    y = stk_g_reshape(g, y, n + nout, sizes);
+    return f->plain ? y : stk_g_transpose(g, y, back);
+}
+
+/* A mask [batch.., steps of the query.., steps of the key..] for the folded batch: [b, t, s]. */
+static stk_val folded_mask(stk_graph *g, stk_val mask, const mha_inputs *in, const folding *f)
+{
+    int64_t sizes[2 * STK_MAX_RANK], whole[2 * STK_MAX_RANK], flat[3] = {1, 1, 1};
+    int32_t others = f->rank - 1 - f->natt, front = stk_g_rank(g, mask) - 2 * f->natt, n = others;
+    if (f->plain || !stk_graph_ok(g)) return mask;
+    if (front < 0 || front > others || others + 2 * f->natt > STK_MAX_RANK) {
+        stk_g_fail(g, STK_ERR_SHAPE, "attention_mask has %d axes; it takes %d to %d",
+                   stk_g_rank(g, mask), 2 * f->natt, others + 2 * f->natt);
+        return 0;
+    }
+    for (int32_t i = 0; i < others; i++) {
+        sizes[i] = i < front ? stk_g_dim(g, mask, i) : 1;
+        flat[0] *= whole[i] = stk_g_dim(g, in->query, f->perm[i]);
+    }
+    for (int32_t side = 0; side < 2; side++)
+        for (int32_t i = 0; i < f->natt; i++) {
+            sizes[n] = stk_g_dim(g, mask, front + n - others);
+            flat[1 + side] *= whole[n++] =
+                stk_g_dim(g, side ? in->value : in->query, f->perm[others + i]);
+        }
+    mask = stk_g_broadcast(g, stk_g_reshape(g, mask, n, sizes), n, whole);
+    return stk_g_reshape(g, mask, 3, flat);
+}
+
+/* Keras makes these masks for [batch, steps, features] alone. */
+static bool fits_folding(stk_layer_call *c, const mha_inputs *in, const folding *f)
+{
+    const mha *o = c->config;
+    bool causal = stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false);
+    if (f->plain) return true;
+    if (in->query_mask || in->value_mask || in->key_mask || causal ||
+        o->sliding_window != STK_NONE) {
+        stk_c_fail(c, STK_ERR_UNSUPPORTED,
+                   "masks of inputs, use_causal_mask and sliding_window are for inputs of 3 axes; "
+                   "give attention_mask instead");
+        return false;
+    }
+    return true;
 }
 
 /* [b, t, in] times a kernel of [in.., out..], both flattened to a matrix; bias of [out..] or none. */
@@ -192,41 +307,72 @@ static stk_val attend(stk_layer_call *c, const mha_inputs *in, stk_val query, st
     return stk_g_softmax(g, scores, -1);
 }
 
-static void call_mha(stk_layer_call *c)
+/* The query, gate and attention of folded inputs: [b, t, heads * size]. */
+static stk_val attended(stk_layer_call *c, const mha_inputs *in, int64_t size, stk_val *weights)
 {
     const mha *o = c->config;
     stk_graph *g = c->g;
-    mha_inputs in = {0};
-    int64_t shape[STK_MAX_RANK] = {o->num_heads,
-                                   o->value_dim == STK_NONE ? o->key_dim : o->value_dim};
-    if (!sort_inputs(c, &in) || !three_axes(c, in.query, "query") ||
-        !three_axes(c, in.value, "value") || !three_axes(c, in.key, "key"))
-        return;
-    if (o->output_shape.n > 1) {
-        stk_c_fail(c, STK_ERR_UNSUPPORTED, "output_shape of several sizes; one is possible");
-        return;
-    }
-    stk_val query = heads_of(c, "query", in.query, o->num_heads, o->key_dim);
-    stk_val key = heads_of(c, "key", in.key, o->num_key_value_heads, o->key_dim), gate = 0;
-    if (o->use_gate) gate = stk_g_sigmoid(g, heads_of(c, "gate", in.query, o->num_heads, shape[1]));
-    stk_val value = heads_of(c, "value", in.value, o->num_key_value_heads, shape[1]);
-    stk_val weights = attend(c, &in, query, key), used = weights;
+    stk_val query = heads_of(c, "query", in->query, o->num_heads, o->key_dim);
+    stk_val key = heads_of(c, "key", in->key, o->num_key_value_heads, o->key_dim), gate = 0;
+    if (o->use_gate) gate = stk_g_sigmoid(g, heads_of(c, "gate", in->query, o->num_heads, size));
+    stk_val value = heads_of(c, "value", in->value, o->num_key_value_heads, size);
+    stk_val used = *weights = attend(c, in, query, key);
     if (c->training && o->dropout > 0) {
         stk_random_options random = stk_c_random(c, o->seed);
-        used = stk_g_dropout(g, weights, o->dropout, NULL, &random);
+        used = stk_g_dropout(g, used, o->dropout, NULL, &random);
     }
     stk_val seen = stk_g_matmul(g, used, value);
     if (gate) seen = stk_g_mul(g, seen, gate);
     stk_val y = stk_g_transpose(g, seen, (int32_t[]){0, 2, 1, 3});
-    y = stk_g_reshape(
-        g, y, 3,
-        (int64_t[]){stk_g_dim(g, in.query, 0), stk_g_dim(g, in.query, 1), shape[0] * shape[1]});
-    shape[2] = o->output_shape.n == 1 ? o->output_shape.v[0] : stk_g_dim(g, in.query, 2);
-    c->y[0] = project(c, "attention_output", y, 3, shape, 2);
+    int64_t sizes[3] = {stk_g_dim(g, in->query, 0), stk_g_dim(g, in->query, 1),
+                        o->num_heads * size};
+    return stk_g_reshape(g, y, 3, sizes);
+}
+
+/* [b, heads, t, s] of the folded batch -> [batch.., heads, steps of the query.., steps of the key..] */
+static stk_val unfolded_weights(stk_graph *g, stk_val weights, const mha_inputs *in,
+                                const folding *f)
+{
+    int64_t sizes[3 * STK_MAX_RANK];
+    int32_t n = 0, others = f->rank - 1 - f->natt;
+    if (f->plain) return weights;
+    for (int32_t i = 0; i < others; i++) sizes[n++] = stk_g_dim(g, in->query, f->perm[i]);
+    sizes[n++] = stk_g_dim(g, weights, 1);
+    for (int32_t side = 0; side < 2; side++)
+        for (int32_t i = 0; i < f->natt; i++)
+            sizes[n++] = stk_g_dim(g, side ? in->value : in->query, f->perm[others + i]);
+    return stk_g_reshape(g, weights, n, sizes);
+}
+
+static void call_mha(stk_layer_call *c)
+{
+    const mha *o = c->config;
+    stk_graph *g = c->g;
+    mha_inputs in = {0}, flat;
+    folding f = {0};
+    stk_val weights;
+    int64_t shape[STK_MAX_RANK] = {o->num_heads,
+                                   o->value_dim == STK_NONE ? o->key_dim : o->value_dim};
+    int32_t nout = o->output_shape.n > 0 ? o->output_shape.n : 1;
+    if (!sort_inputs(c, &in) || !find_axes(c, &in, &f) || !fits_folding(c, &in, &f)) return;
+    if (nout > STK_MAX_RANK - 2) {
+        stk_c_fail(c, STK_ERR_RANGE, "output_shape of %d sizes", nout);
+        return;
+    }
+    flat = in;
+    flat.query = folded(g, in.query, &f);
+    flat.value = folded(g, in.value, &f);
+    flat.key = folded(g, in.key, &f);
+    if (in.attention_mask) flat.attention_mask = folded_mask(g, in.attention_mask, &in, &f);
+    stk_val y = attended(c, &flat, shape[1], &weights);
+    shape[2] = stk_g_dim(g, in.query, -1);
+    for (int32_t i = 0; i < o->output_shape.n; i++) shape[2 + i] = o->output_shape.v[i];
+    y = project(c, "attention_output", y, 2 + nout, shape, 2);
+    c->y[0] = unfolded(g, y, in.query, &f, nout, shape + 2);
     c->ymask[0] = in.query_mask;
     if (stk_json_bool(stk_json_get(c->arguments, "return_attention_scores"), false)) {
         c->ny = 2;
-        c->y[1] = weights;
+        c->y[1] = unfolded_weights(g, weights, &in, &f);
     }
 }
 #define MHA(member, kind_, ...) STK_FIELD(mha, member, kind_, __VA_ARGS__)

@@ -2,6 +2,9 @@
 #include "layers/layer.h"
 #include "layers/objects.h"
 
+#include <math.h>
+#include <string.h>
+
 /* Options that the affine part of all of them has. */
 typedef struct affine {
     bool center, scale;
@@ -79,14 +82,36 @@ typedef struct batch_norm {
     bool synchronized, renorm;
     double renorm_momentum;
     const stk_json *renorm_clipping;
+    double rmin, rmax, dmax; /* made by check, of renorm_clipping; NaN: no limit */
+    stk_initializer stddev_values;
+    stk_object stddev_initializer; /* made by check: the root of moving_variance_initializer */
 } batch_norm;
+
+static double limit_of(const stk_json *limits, const char *name)
+{
+    return stk_json_double(stk_json_get(limits, name), NAN);
+}
 
 static stk_status check_batch_norm(stk_layer_state *layer, stk_error *err)
 {
-    const batch_norm *o = layer->config;
+    batch_norm *o = layer->config;
+    const stk_json *limits = o->renorm_clipping;
     if (!o->renorm) return STK_OK;
-    return stk_layer_refuse(layer, err, STK_ERR_UNSUPPORTED,
-                            "renorm is not supported; leave it out");
+    for (int64_t i = 0; limits && i < limits->count; i++) {
+        const char *name = limits->kind == STK_JSON_OBJECT ? limits->items[i].name : "a list";
+        if (strcmp(name, "rmin") && strcmp(name, "rmax") && strcmp(name, "dmax"))
+            return stk_layer_refuse(layer, err, STK_ERR_ARGUMENT,
+                                    "renorm_clipping has '%s'; it takes rmin, rmax and dmax", name);
+    }
+    o->rmin = limit_of(limits, "rmin");
+    o->rmax = limit_of(limits, "rmax");
+    o->dmax = limit_of(limits, "dmax");
+    if (o->rmax < o->rmin || o->dmax < 0)
+        return stk_layer_refuse(layer, err, STK_ERR_ARGUMENT,
+                                "renorm_clipping: rmax must not be below rmin, nor dmax below 0");
+    o->stddev_values = (stk_initializer){.seed = STK_NONE, .rest = o->moving_variance_initializer};
+    o->stddev_initializer = (stk_object){&stk_root_of, &o->stddev_values};
+    return STK_OK;
 }
 
 static stk_val moving(stk_layer_call *c, const char *name, int64_t n, const stk_object *start)
@@ -95,13 +120,18 @@ static stk_val moving(stk_layer_call *c, const char *name, int64_t n, const stk_
                         &(stk_weight_wish){.initializer = start, .fixed = true, .as_is = true});
 }
 
-/* moving = momentum moving + (1 - momentum) batch, as one interpolation. */
-static void follow(stk_layer_call *c, const char *name, stk_val old, stk_val batch, double momentum)
+/* momentum old + (1 - momentum) batch, as one interpolation. */
+static stk_val followed(stk_layer_call *c, stk_val old, stk_val batch, double momentum)
 {
     stk_dtype dtype = stk_g_dtype(c->g, old);
     stk_val part = stk_g_scalar(c->g, dtype, 1 - momentum);
     batch = stk_g_cast(c->g, batch, dtype);
-    stk_c_update(c, name, stk_g_add(c->g, old, stk_g_mul(c->g, stk_g_sub(c->g, batch, old), part)));
+    return stk_g_add(c->g, old, stk_g_mul(c->g, stk_g_sub(c->g, batch, old), part));
+}
+
+static void follow(stk_layer_call *c, const char *name, stk_val old, stk_val batch, double momentum)
+{
+    stk_c_update(c, name, followed(c, old, batch, momentum));
 }
 
 /* Statistics over the places that the mask leaves; sums as Keras makes them. */
@@ -136,6 +166,60 @@ static stk_val masked_batch_norm(stk_layer_call *c, stk_val x, int32_t axis, dou
     return scale_and_shift(g, y, along(g, gamma, rank, axis), along(g, beta, rank, axis));
 }
 
+/* ---- renorm: the batch's statistics, corrected towards those of many batches ------------------------------------------ */
+
+typedef struct renorm {
+    stk_val moving_mean, moving_variance, moving_stddev, mean, stddev; /* what is followed */
+} renorm;
+
+static stk_val within(stk_graph *g, stk_val x, double low, double high)
+{
+    if (!isnan(low)) x = stk_g_max(g, x, stk_g_scalar(g, stk_g_dtype(g, x), low));
+    return isnan(high) ? x : stk_g_min(g, x, stk_g_scalar(g, stk_g_dtype(g, x), high));
+}
+
+/* gamma and beta for a plain batch norm: (x r + d) gamma + beta = x (r gamma) + (d gamma + beta). r and d are numbers, not
+ * functions of the weights. */
+static void corrected(stk_layer_call *c, const renorm *old, stk_val mean, stk_val stddev,
+                      stk_val *gamma, stk_val *beta)
+{
+    const batch_norm *o = c->config;
+    stk_graph *g = c->g;
+    stk_dtype dtype = stk_g_dtype(g, mean);
+    stk_val least = stk_g_scalar(g, dtype, sqrt(o->epsilon));
+    stk_val usual = stk_g_max(g, stk_g_cast(g, old->stddev, dtype), least);
+    stk_val r = stk_g_div(g, stddev, usual);
+    stk_val d = stk_g_div(g, stk_g_sub(g, mean, stk_g_cast(g, old->mean, dtype)), usual);
+    r = stk_g_stop_gradient(g, within(g, r, o->rmin, o->rmax));
+    d = stk_g_stop_gradient(g, within(g, d, -o->dmax, o->dmax));
+    if (*gamma) d = stk_g_mul(g, d, *gamma);
+    *gamma = *gamma ? stk_g_mul(g, r, *gamma) : r;
+    *beta = *beta ? stk_g_add(g, d, *beta) : d;
+}
+
+static stk_val call_renorm(stk_layer_call *c, const renorm *old, stk_val x, int32_t axis,
+                           stk_val gamma, stk_val beta)
+{
+    const batch_norm *o = c->config;
+    stk_graph *g = c->g;
+    int32_t rank = stk_g_rank(g, x);
+    stk_dtype dtype = stk_g_dtype(g, x), kept = stk_g_dtype(g, old->moving_stddev);
+    stk_val mean, variance, epsilon = stk_g_scalar(g, dtype, o->epsilon);
+    stk_val y = c->mask[0] ? masked_batch_norm(c, x, axis, o->epsilon, 0, 0, &mean, &variance)
+                           : stk_g_batch_norm(g, x, 0, 0, axis, o->epsilon, &mean, &variance);
+    stk_val stddev = stk_g_sqrt(g, stk_g_add(g, variance, epsilon));
+    corrected(c, old, mean, stddev, &gamma, &beta);
+    follow(c, "renorm_mean", old->mean, mean, o->renorm_momentum);
+    follow(c, "renorm_stddev", old->stddev, stddev, o->renorm_momentum);
+    follow(c, "moving_mean", old->moving_mean, mean, o->momentum);
+    stk_val next = followed(c, old->moving_stddev, stddev, o->momentum);
+    stk_c_update(c, "moving_stddev", next);
+    stk_c_update(
+        c, "moving_variance",
+        stk_g_relu(g, stk_g_sub(g, stk_g_square(g, next), stk_g_scalar(g, kept, o->epsilon))));
+    return scale_and_shift(g, y, along(g, gamma, rank, axis), along(g, beta, rank, axis));
+}
+
 static void call_batch_norm(stk_layer_call *c)
 {
     const batch_norm *o = c->config;
@@ -147,7 +231,15 @@ static void call_batch_norm(stk_layer_call *c)
     affine_weights(c, &o->a, 1, &n, dtype, &gamma, &beta);
     stk_val old_mean = moving(c, "moving_mean", n, o->moving_mean_initializer);
     stk_val old_variance = moving(c, "moving_variance", n, o->moving_variance_initializer);
-    if (c->training && c->trainable) {
+    renorm old = {old_mean, old_variance, 0, 0, 0};
+    if (o->renorm) {
+        old.moving_stddev = moving(c, "moving_stddev", n, &o->stddev_initializer);
+        old.mean = moving(c, "renorm_mean", n, o->moving_mean_initializer);
+        old.stddev = moving(c, "renorm_stddev", n, &o->stddev_initializer);
+    }
+    if (o->renorm && c->training && c->trainable) {
+        y = call_renorm(c, &old, x, axis, gamma, beta);
+    } else if (c->training && c->trainable) {
         y = c->mask[0] ? masked_batch_norm(c, x, axis, o->epsilon, gamma, beta, &mean, &variance)
                        : stk_g_batch_norm(c->g, x, gamma, beta, axis, o->epsilon, &mean, &variance);
         follow(c, "moving_mean", old_mean, mean, o->momentum);

@@ -1,4 +1,4 @@
-/* Layers around layers: a recurrent one in both directions, and any one at every step of a sequence. */
+/* Layers around layers: a recurrent one in both directions, any one at every step of a sequence, one whose kernel is kept small. */
 #include "layers/kinds/recurrent.h"
 
 #include <stdio.h>
@@ -166,3 +166,86 @@ const stk_layer_def stk_layer_time_distributed = {
     .fields = STK_FIELDS(time_distributed, time_distributed_fields),
     .mask = STK_MASK_PASSES,
     .call = call_time_distributed};
+
+/* ---- SpectralNormalization: a kernel is divided by its largest singular value, found by powers, before each training step - */
+
+typedef struct spectral_norm {
+    stk_layer_state *layer;
+    int64_t power_iterations;
+} spectral_norm;
+
+static stk_val unit(stk_graph *g, stk_val x)
+{
+    stk_dtype dtype = stk_g_dtype(g, x);
+    stk_val inverse = stk_g_rsqrt(g, stk_g_sum_all(g, stk_g_square(g, x)));
+    return stk_g_mul(g, x, stk_g_min(g, inverse, stk_g_scalar(g, dtype, 1e7)));
+}
+
+/* Both get new values. Keras assigns to the kernel itself and does not differentiate through the division. */
+static void normalise(stk_layer_call *c, const char *name, stk_val kernel, stk_val u)
+{
+    const spectral_norm *o = c->config;
+    stk_graph *g = c->g;
+    if (!stk_graph_ok(g)) return;
+    stk_shape s = stk_type_of(g, kernel)->shape;
+    int64_t matrix[2] = {-1, s.dim[s.rank - 1]};
+    stk_val w = stk_g_stop_gradient(g, stk_g_reshape(g, kernel, 2, matrix)), next = u, v = 0;
+    for (int64_t i = 0; i < o->power_iterations; i++) {
+        v = unit(g, stk_g_matmul_t(g, next, w, false, true));
+        next = unit(g, stk_g_matmul(g, v, w));
+    }
+    stk_val sigma = stk_g_matmul_t(g, stk_g_matmul(g, v, w), next, false, true);
+    stk_val divided = stk_g_div(g, w, sigma);
+    stk_val nothing = stk_g_scalar(g, stk_g_dtype(g, w), 0);
+    stk_val zero = stk_g_all(g, stk_g_eq(g, w, nothing), 0, NULL, false);
+    divided = stk_g_reshape(g, stk_g_select(g, zero, w, divided), s.rank, s.dim);
+    stk_c_update(c, "vector_u", stk_g_stop_gradient(g, stk_g_select(g, zero, u, next)));
+    stk_c_update(c, name, stk_g_stop_gradient(g, divided));
+}
+
+/* The weight that is normalised, by its name in this layer; 0: none is declared. */
+static stk_val kernel_in(stk_layer_call *c, char *name, size_t size)
+{
+    const spectral_norm *o = c->config;
+    static const char *const own[] = {"kernel", "embeddings"};
+    stk_val kernel = 0;
+    for (int32_t i = 0; i < 2 && !kernel; i++) {
+        snprintf(name, size, "%.200s/%s", o->layer->name, own[i]);
+        kernel = stk_c_declared(c, name);
+    }
+    return kernel;
+}
+
+static void call_spectral_norm(stk_layer_call *c)
+{
+    const spectral_norm *o = c->config;
+    char name[256];
+    stk_val kernel = kernel_in(c, name, sizeof name);
+    if (!kernel) { /* the layer declares it */
+        stk_c_part(c, o->layer, NULL, c->nx, c->x, c->mask, c->y, c->ymask);
+        kernel = stk_graph_ok(c->g) ? kernel_in(c, name, sizeof name) : 0;
+    }
+    if (!stk_graph_ok(c->g)) return;
+    if (!kernel) {
+        stk_c_fail(c, STK_ERR_ARGUMENT, "a %s has neither kernel nor embeddings to be normalised",
+                   o->layer->def->keras_class);
+        return;
+    }
+    stk_val u = stk_c_weight(
+        c, "vector_u", 2, (int64_t[]){1, stk_g_dim(c->g, kernel, -1)},
+        &(stk_weight_wish){.initializer = stk_c_initializer(c, "TruncatedNormal(stddev=0.02)"),
+                           .fixed = true,
+                           .as_is = true,
+                           .behind = name});
+    if (c->training) normalise(c, name, kernel, u);
+    c->ny = stk_c_part(c, o->layer, NULL, c->nx, c->x, c->mask, c->y, c->ymask);
+    if (stk_graph_ok(c->g)) c->y[0] = stk_g_cast(c->g, c->y[0], stk_g_dtype(c->g, c->x[0]));
+}
+static const stk_config_field spectral_norm_fields[] = {
+    STK_FIELD(spectral_norm, layer, LAYER, NULL),
+    STK_FIELD(spectral_norm, power_iterations, INT, "1", .low = 1)};
+const stk_layer_def stk_layer_spectral_norm = {.keras_class = "SpectralNormalization",
+                                               .fields =
+                                                   STK_FIELDS(spectral_norm, spectral_norm_fields),
+                                               .mask = STK_MASK_OWN,
+                                               .call = call_spectral_norm};
