@@ -14,6 +14,8 @@ static void print_json(const stk_device_report *list, int32_t n)
         cli_json_text(stdout, list[i].detail);
         printf(", \"note\": ");
         cli_json_text(stdout, list[i].note);
+        printf(", \"trouble\": ");
+        cli_json_text(stdout, list[i].trouble);
         printf(", \"threads\": %d, \"memory\": %lld, \"shares_memory\": %s}", list[i].threads,
                (long long)list[i].memory, list[i].shares_memory ? "true" : "false");
     }
@@ -27,11 +29,13 @@ static int calibrate(const cli_args *args, const stk_device_report *list, int32_
     const char *const heads[] = {"name",     "launch", "round trip", "up",
                                  "up, fast", "down",   "product",    "elementwise"};
     for (int i = 0; i < t.columns && !args->quiet; i++) cli_cell(&t, "%s", heads[i]);
+    int32_t shown = 0;
     if (args->json) printf("[");
     for (int32_t i = 0; i < n; i++) {
         stk_device *d = NULL;
         stk_calibration c;
         stk_error err;
+        if (list[i].trouble[0]) continue;
         stk_status status = stk_device_open(list[i].name, 0, &d, &err);
         if (status == STK_OK) status = stk_device_calibrate(d, true, &c, &err);
         stk_device_release(d);
@@ -43,8 +47,8 @@ static int calibrate(const cli_args *args, const stk_device_report *list, int32_
             printf("%s{\"name\": \"%s\", \"launch\": %.6g, \"run\": %.6g, \"round_trip\": %.6g, "
                    "\"up\": %.6g, "
                    "\"up_pinned\": %.6g, \"down\": %.6g, \"flops\": %.6g, \"bytes\": %.6g}",
-                   i ? ", " : "", list[i].name, c.launch, c.run, c.round_trip, c.up, c.up_pinned,
-                   c.down, c.flops, c.bytes);
+                   shown++ ? ", " : "", list[i].name, c.launch, c.run, c.round_trip, c.up,
+                   c.up_pinned, c.down, c.flops, c.bytes);
         cli_cell(&t, "%s", list[i].name);
         cli_cell(&t, "%.2f us", c.launch * 1e6);
         cli_cell(&t, "%.2f us", c.round_trip * 1e6);
@@ -81,6 +85,11 @@ static int run(const cli_args *args)
     for (int i = 0; i < t.columns && !args->quiet; i++) cli_cell(&t, "%s", heads[i]);
     for (int32_t i = 0; i < n; i++) {
         cli_cell(&t, "%s", list[i].name);
+        if (list[i].trouble[0]) {
+            for (int k = 0; k < 3; k++) cli_cell(&t, "-");
+            cli_cell(&t, "cannot be opened: %s", list[i].trouble);
+            continue;
+        }
         cli_cell(&t, "%d", list[i].threads);
         cli_cell(&t, "%.1f GB", (double)list[i].memory / 1e9);
         cli_cell(&t, "%s", list[i].shares_memory ? "in place" : "copied");

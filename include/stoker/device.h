@@ -39,6 +39,7 @@ typedef struct stk_device_report {
     bool only_by_name;   /* "auto" never takes it */
     int64_t largest;     /* bytes of one block at most; 0: as much as there is */
     char note[96];       /* "for tests", "experimental: ..."; "" when there is nothing to say */
+    char trouble[256];   /* why it cannot be opened; "" when it can. Then all but name is empty */
 } stk_device_report;
 
 /* "cpu:0" (or "cpu" for the first of its kind), or "default": what STOKER_DEVICE names, else "cpu:0". An unknown name
@@ -66,7 +67,8 @@ STK_API stk_memory_source stk_device_host_memory(stk_device *device);
 typedef void stk_host_run(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
                           stk_tensor *const *out);
 
-/* How many there are, and a report on each of the first `room`; *n: how many were written. */
+/* How many there are, and a report on each of the first `room`; *n: how many were written. One that cannot be opened is listed
+ * with its trouble. */
 STK_API int32_t stk_device_count(void);
 STK_API STK_MUST_USE stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n,
                                                 stk_error *err);

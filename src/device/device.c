@@ -179,9 +179,16 @@ stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n, stk
     for (int i = 0; i < DRIVERS; i++)
         for (int32_t k = 0; k < drivers[i]->count() && *n < room; k++) {
             stk_device *device = NULL;
-            STK_TRY(open_shared(drivers[i], k, 0, &device, err));
-            stk_device_describe(device, &out[(*n)++]);
-            stk_device_release(device);
+            stk_device_report *row = &out[(*n)++];
+            stk_error why = {0};
+            if (open_shared(drivers[i], k, 0, &device, &why) == STK_OK) {
+                stk_device_describe(device, row);
+                stk_device_release(device);
+            } else {
+                *row = (stk_device_report){.only_by_name = true};
+                name_of(drivers[i], k, row->name, sizeof row->name);
+                snprintf(row->trouble, sizeof row->trouble, "%.255s", why.message);
+            }
         }
     return STK_OK;
 }

@@ -391,6 +391,8 @@ static stk_status start_queues(apart *a, int64_t late, stk_error *err)
 static stk_status open_apart(int32_t index, int32_t threads, stk_device **out, stk_error *err)
 {
     (void)index;
+    if (!strcmp(setting("STOKER_APART", "0"), "broken"))
+        return stk_fail(err, STK_ERR_DEVICE, "apart:0: STOKER_APART asks for a broken device");
     apart *a = stk_calloc(1, sizeof *a);
     if (!a) return stk_fail_memory(err, "apart", sizeof *a);
     int64_t late = atoll(setting("STOKER_APART_LATENCY", "0")) * 1000;
