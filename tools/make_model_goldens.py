@@ -15,8 +15,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "gol
 import numpy as np  # noqa: E402
 
 import model  # noqa: E402
+import models_augment  # noqa: E402, F401
 import models_groups  # noqa: E402, F401
 import models_layers  # noqa: E402, F401
+import models_lookup  # noqa: E402, F401
 import models_more  # noqa: E402, F401
 import models_operations  # noqa: E402, F401
 import models_sequence  # noqa: E402, F401

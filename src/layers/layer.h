@@ -82,6 +82,7 @@ struct stk_layer_call {
     const stk_json *args;
     const stk_json *arguments; /* those passed by name that are no tensors: an object, or NULL */
     bool training;
+    bool trial;        /* shapes are being found out: nothing of it will run */
     bool trainable;    /* the layer and those around it; a frozen batch norm infers */
     stk_dtype compute; /* what the layer computes in */
     /* Results. y[0] is to be set, and ny when it is not 1. */

@@ -353,6 +353,7 @@ static void run_layer(stk_layer_call *c)
     c->config = c->layer->config;
     c->compute = c->layer->policy.compute;
     c->training = c->frame->training;
+    c->trial = c->frame->trial >= 0;
     c->trainable = c->layer->trainable && (!c->parent || c->parent->trainable);
     c->ny = 1;
     c->y[0] = 0;

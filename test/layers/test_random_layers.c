@@ -94,74 +94,6 @@ TEST(noise_has_the_asked_deviation)
     discard(&a), discard(&b), discard(&c);
 }
 
-static double a_ramp(int64_t i) { return (double)(i % 256) / 255; }
-
-/* Random layers keep the range of values that they are told, change images, and not all alike. */
-static void check_augmentation(const char *layer, double low, double high)
-{
-    fixture f = sequential("Input((16, 16, 3))", layer, NULL);
-    stk_tensor *x = filled(4, L(6, 16, 16, 3), a_ramp), *y = run_model(&f, x, true, 0);
-    stk_tensor *again = run_model(&f, x, true, 0), *later = run_model(&f, x, true, 1);
-    double least = 1e9, most = -1e9;
-    for (int64_t i = 0; y && i < stk_tensor_count(y); i++) {
-        least = fmin(least, stk_tensor_at(y, i));
-        most = fmax(most, stk_tensor_at(y, i));
-    }
-    CHECK_MSG(least >= low - 1e-5 && most <= high + 1e-5, "%s gives %g .. %g", layer, least, most);
-    CHECK_MSG(same_tensor(y, again), "%s: the same step draws the same", layer);
-    CHECK_MSG(!same_tensor(y, x), "%s changes images", layer);
-    CHECK_MSG(!same_tensor(y, later), "%s: the next step draws anew", layer);
-    quiet_when_not_training(&f, x);
-    stk_tensor_release(x), stk_tensor_release(y), stk_tensor_release(again),
-        stk_tensor_release(later);
-    discard(&f);
-}
-
-TEST(images_are_changed_at_random)
-{
-    check_augmentation("RandomFlip()", 0, 1);
-    check_augmentation("RandomRotation(0.2)", 0, 1);
-    check_augmentation("RandomRotation((0.1, 0.2), fill_mode=constant, fill_value=0.5)", 0, 1);
-    check_augmentation("RandomZoom(0.3, 0.2, interpolation=nearest)", 0, 1);
-    check_augmentation("RandomTranslation(0.2, (-0.1, 0.3), fill_mode=wrap)", 0, 1);
-    check_augmentation("RandomContrast(0.5, value_range=(0, 1))", 0, 1);
-    check_augmentation("RandomBrightness(0.4, value_range=(0, 1))", 0, 1);
-    check_augmentation("RandomBrightness((0.1, 0.2))", 0, 255);
-}
-
-TEST(a_flip_is_the_image_or_its_mirror)
-{
-    fixture f = sequential("Input((4, 5, 2))", "RandomFlip(horizontal)", NULL);
-    stk_tensor *x = filled(4, L(40, 4, 5, 2), a_wave), *y = run_model(&f, x, true, 0);
-    int64_t turned = 0;
-    for (int64_t n = 0; n < 40; n++) {
-        bool same = true, mirror = true;
-        for (int64_t r = 0; r < 4; r++)
-            for (int64_t k = 0; k < 5; k++) {
-                double got = stk_tensor_at(y, ((n * 4 + r) * 5 + k) * 2);
-                same &= got == stk_tensor_at(x, ((n * 4 + r) * 5 + k) * 2);
-                mirror &= got == stk_tensor_at(x, ((n * 4 + r) * 5 + 4 - k) * 2);
-            }
-        CHECK(same || mirror);
-        turned += mirror && !same;
-    }
-    CHECK(turned > 8 && turned < 32);
-    stk_tensor_release(x), stk_tensor_release(y);
-    discard(&f);
-}
-
-/* A turn by a quarter of a full one, to either side, of an image with one bright corner. */
-static double a_corner(int64_t i) { return i == 0; }
-TEST(a_quarter_turn_moves_the_corner)
-{
-    fixture f = sequential("Input((5, 5, 1))", "RandomRotation((0.25, 0.25))", NULL);
-    stk_tensor *x = filled(4, L(1, 5, 5, 1), a_corner), *y = run_model(&f, x, true, 0);
-    CHECK_NEAR(stk_tensor_at(y, 4) + stk_tensor_at(y, 20), 1, 1e-4);
-    CHECK_NEAR(mean_of(y) * 25, 1, 1e-3);
-    stk_tensor_release(x), stk_tensor_release(y);
-    discard(&f);
-}
-
 TEST(dropout_inside_recurrent_layers)
 {
     fixture f = sequential("Input((5, 30))", "LSTM(8, dropout=0.5, return_sequences=True)",
@@ -183,11 +115,6 @@ TEST(rates_are_checked)
     refuses("Input((4,))", "Dropout(-0.1)", "0 to 1");
     refuses("Input((4,))", "GaussianNoise(-1)", "0 or more");
     refuses("Input((4,))", "SpatialDropout1D(0.5)", "axes");
-    refuses("Input((4, 4, 3))", "RandomRotation(0.1, fill_mode=mirror)", "fill_mode");
-    refuses("Input((4, 4, 3))", "RandomZoom(-2)", "above -1");
-    refuses("Input((4, 4, 3))", "RandomFlip(data_format=channels_first)", "channels_last");
-    refuses("Input((4, 4))", "RandomFlip()", "axes");
-    refuses("Input((4, 4, 3))", "RandomBrightness(0.1, value_range=(1, 2, 3))", "two numbers");
 }
 
 TEST_MAIN()

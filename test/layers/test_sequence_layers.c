@@ -239,6 +239,10 @@ TEST(wrappers_check_what_they_wrap)
     refuses("Input((4, 6))", "Normalization(mean=1)", "together");
     refuses("Input((4, 6))", "Rescaling((1, 2, 3))", "scale");
     refuses("Input((4, 6))", "Embedding(0, 3)", "input_dim");
+    refuses("Input((4,), dtype=int64)", "StringLookup(vocabulary=[a, b])", "no tensors of strings");
+    refuses("Input((4,), dtype=int64)", "IntegerLookup()", "get_vocabulary");
+    refuses("Input((4,), dtype=int64)", "IntegerLookup(vocabulary=[a, 1])", "no whole number");
+    refuses("Input((4,), dtype=int64)", "Hashing(0)", "num_bins");
 }
 
 /* Refused memory anywhere leaves nothing behind. */

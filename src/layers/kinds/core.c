@@ -3,6 +3,8 @@
 #include "layers/model.h"
 #include "layers/objects.h"
 
+#include <string.h>
+
 /* ---- InputLayer ---------------------------------------------------------------------------------------------------- */
 
 static const stk_config_field input_fields[] = {
@@ -40,6 +42,13 @@ stk_status stk_input_type(const stk_layer_state *layer, stk_msym *out, stk_error
     *out = (stk_msym){.rank = o->batch_shape.n};
     for (int32_t i = 0; i < out->rank; i++)
         out->dim[i] = o->batch_shape.v[i] < 0 ? -1 : o->batch_shape.v[i];
+    if (o->dtype && !strcmp(o->dtype, "string"))
+        return stk_fail(
+            err, STK_ERR_UNSUPPORTED,
+            "layer '%s' (InputLayer): models compute with numbers, there are no tensors "
+            "of strings; look words up where the data is made, and start the model "
+            "with their numbers",
+            layer->name);
     if (!o->dtype || !stk_dtype_parse(o->dtype, &out->dtype) || out->dtype == STK_STRING)
         return stk_fail(err, STK_ERR_DTYPE,
                         "layer '%s' (InputLayer): dtype '%.40s' is not supported", layer->name,

@@ -1,22 +1,17 @@
-/* Numbers as categories: CategoryEncoding, Discretization, IntegerLookup. */
-#include "layers/layer.h"
+/* Numbers as categories: CategoryEncoding, Discretization. */
+#include "layers/kinds/encode.h"
 
-#include <string.h>
-
-enum { OUT_INT, OUT_ONE_HOT, OUT_MULTI_HOT, OUT_COUNT };
-#define OUTPUT_MODES "int|one_hot|multi_hot|count"
-
-/* What Keras makes of class numbers: marks in `depth` places, for each number or for all of a row. */
-static stk_val encode(stk_layer_call *c, stk_val x, int32_t mode, int64_t depth, stk_dtype integer)
+stk_val stk_c_encode(stk_layer_call *c, stk_val x, int32_t mode, int64_t depth, stk_dtype integer)
 {
     stk_graph *g = c->g;
     int32_t rank = stk_g_rank(g, x), axis = rank > 1 ? 1 : 0;
-    if (mode == OUT_INT) return stk_g_cast(g, x, integer);
+    if (mode == STK_OUT_INT) return stk_g_cast(g, x, integer);
     x = stk_g_cast(g, x, STK_I64);
-    if (mode == OUT_ONE_HOT && rank > 1 && stk_g_dim(g, x, -1) == 1) x = stk_g_squeeze(g, x, -1);
+    if (mode == STK_OUT_ONE_HOT && rank > 1 && stk_g_dim(g, x, -1) == 1)
+        x = stk_g_squeeze(g, x, -1);
     stk_val hot = stk_g_one_hot(g, x, depth, -1, c->compute, 1, 0);
-    if (mode == OUT_ONE_HOT) return hot;
-    if (mode == OUT_COUNT) return stk_g_sum(g, hot, 1, &axis, false);
+    if (mode == STK_OUT_ONE_HOT) return hot;
+    if (mode == STK_OUT_COUNT) return stk_g_sum(g, hot, 1, &axis, false);
     return rank > 1 ? stk_g_reduce_max(g, hot, 1, &axis, false) : hot;
 }
 
@@ -35,15 +30,15 @@ static void call_category_encoding(stk_layer_call *c)
         stk_c_fail(c, STK_ERR_UNSUPPORTED, "sparse results; leave sparse out");
         return;
     }
-    if (o->output_mode == OUT_INT) {
+    if (o->output_mode == STK_OUT_INT) {
         stk_c_fail(c, STK_ERR_ARGUMENT, "output_mode int; it takes one_hot, multi_hot or count");
         return;
     }
-    c->y[0] = encode(c, c->x[0], o->output_mode, o->num_tokens, STK_I64);
+    c->y[0] = stk_c_encode(c, c->x[0], o->output_mode, o->num_tokens, STK_I64);
 }
 static const stk_config_field category_encoding_fields[] = {
     STK_FIELD(category_encoding, num_tokens, INT, NULL, .low = 1),
-    STK_FIELD(category_encoding, output_mode, CHOICE, "multi_hot", .choices = OUTPUT_MODES),
+    STK_FIELD(category_encoding, output_mode, CHOICE, "multi_hot", .choices = STK_OUTPUT_MODES),
     STK_FIELD(category_encoding, sparse, BOOL, "False", .input_only = true),
 };
 const stk_layer_def stk_layer_category_encoding = {
@@ -84,13 +79,13 @@ static void call_discretization(stk_layer_call *c)
         stk_val above = stk_g_cast(g, stk_g_ge(g, x, edge), STK_I64);
         bin = bin ? stk_g_add(g, bin, above) : above;
     }
-    c->y[0] = encode(c, bin, o->output_mode, o->bin_boundaries.n + 1, STK_I64);
+    c->y[0] = stk_c_encode(c, bin, o->output_mode, o->bin_boundaries.n + 1, STK_I64);
 }
 static const stk_config_field discretization_fields[] = {
     STK_FIELD(discretization, bin_boundaries, REALS, "None"),
     STK_FIELD(discretization, num_bins, INT, "None"),
     STK_FIELD(discretization, epsilon, REAL, "0.01"),
-    STK_FIELD(discretization, output_mode, CHOICE, "int", .choices = OUTPUT_MODES),
+    STK_FIELD(discretization, output_mode, CHOICE, "int", .choices = STK_OUTPUT_MODES),
     STK_FIELD(discretization, sparse, BOOL, "False"),
 };
 const stk_layer_def stk_layer_discretization = {
