@@ -118,8 +118,8 @@ typedef struct stk_update {
     int32_t n;
     const stk_val *variables, *gradients; /* a gradient of 0 (none) leaves its variable alone */
     const char *const *names;             /* of the variables in the store */
-    const stk_val
-        *values; /* optional: what is updated where it is not the variable's own value; 0 = own */
+    /* Optional: what is updated where it is not the variable's own value; 0 = own. */
+    const stk_val *values;
     /* Optional: what becomes of a new value before it is stored (constraints). */
     stk_val (*constrain)(void *context, stk_graph *g, int32_t index, stk_val value);
     void *context;

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,6 +135,21 @@ stk_status stk_maps_check(stk_error *err)
 
 /* ---- mapping --------------------------------------------------------------------------------- */
 
+/* Mapped files take no memory, but addresses; some systems limit those as well (ulimit -v). */
+static stk_status fail_map(const char *path, int64_t size, stk_error *err)
+{
+    struct rlimit limit;
+    int why = errno;
+    if (why == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return stk_fail(err, STK_ERR_MEMORY,
+                        "%s: its %.1f MB do not fit under the limit of addresses, %.1f MB for all "
+                        "of the program; raise it (ulimit -v unlimited), files are not loaded but "
+                        "mapped",
+                        path, (double)size / 1e6, (double)limit.rlim_cur / 1e6);
+    errno = why;
+    return stk_fail_system(err, "map it into memory", path);
+}
+
 stk_status stk_map_open(const char *path, bool sequential, stk_map *out, stk_error *err)
 {
     *out = (stk_map){.data = nothing};
@@ -145,7 +161,7 @@ stk_status stk_map_open(const char *path, bool sequential, stk_map *out, stk_err
     if (info.st_size > 0) {
         void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED) {
-            status = stk_fail_system(err, "map it into memory", path);
+            status = fail_map(path, (int64_t)info.st_size, err);
         } else {
             if (sequential) (void)madvise(data, (size_t)info.st_size, MADV_SEQUENTIAL);
             out->data = data;

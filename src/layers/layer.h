@@ -101,10 +101,10 @@ typedef struct stk_weight_wish {
     const stk_object *initializer; /* NULL: zeros */
     const stk_object *regularizer, *constraint;
     bool fixed; /* never trained: moving averages, counters */
-    bool
-        state; /* fixed, and kept from batch to batch also when not training; no weight of the model */
-    const char *
-        behind; /* the weight of this layer that Keras lists before it, when that is not the last one */
+    /* Fixed, and kept from batch to batch also when not training; no weight of the model. */
+    bool state;
+    /* The weight of this layer that Keras lists before it, when that is not the last one. */
+    const char *behind;
     bool as_is; /* hand out the variable itself, not cast to the compute dtype */
     bool typed; /* `dtype` counts instead of the policy's */
     stk_dtype dtype;

@@ -36,8 +36,8 @@ typedef struct stk_mweight {
     stk_shape shape;
     int32_t next;      /* weight of the same layer, as an index + 1; 0: this is the last one */
     bool fixed, typed; /* typed: the dtype does not follow the policy */
-    bool
-        behind; /* Keras keeps the weight before it, which is one of a part, in front of it as well */
+    /* Keras keeps the weight before it, which is one of a part, in front of it as well. */
+    bool behind;
     bool state; /* of a stateful layer: kept between batches, but no weight to list or save */
     const stk_object *initializer, *regularizer, *constraint;
     /* It is trained if all of these are: the layer, the layers inside it that lead to the weight. */

@@ -30,8 +30,8 @@ typedef struct stk_initializer {
     double gain; /* orthogonal, identity */
     int64_t seed;
     stk_ints input_axes, output_axes;
-    const stk_object
-        *rest; /* forget: how all but the second quarter start, which is ones; root: of what */
+    /* forget: how all but the second quarter start, which is ones; root: of what */
+    const stk_object *rest;
 } stk_initializer;
 /* They have no name in Keras: what unit_forget_bias and renorm ask for. */
 extern const stk_object_def stk_forget_bias, stk_root_of;

@@ -147,6 +147,15 @@ class Memory(Command):
         self.works("train", "wide.json", "x.npy", "y.npy", "--steps", "20", "--quiet")
         self.works("data", "verify", "x.npy")
 
+    def test_addresses_are_limited(self):
+        with open(self.path("x.npy"), "wb") as f:
+            f.write(npy_head("<f4", (1 << 20, 1000)))
+            f.truncate(f.tell() + (4000 << 20))
+        done = self.run_it("data", "verify", "x.npy", preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY)))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"x\.npy: its 4194\.3 MB do not fit under the limit of addresses, 2147\.5 MB .* ulimit -v")
+
     def test_npz_goes_to_a_disk(self):
         with zipfile.ZipFile(self.path("big.npz"), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
             with z.open("x.npy", "w", force_zip64=True) as m:
