@@ -153,17 +153,6 @@ BUILD(erfinv)
 
 typedef stk_val reduction(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep);
 
-static int32_t reduce(py_build *b, reduction *f)
-{
-    int32_t axes[STK_MAX_RANK];
-    int64_t n;
-    const int64_t *list = py_list(b, &n);
-    bool keep = py_int(b);
-    if (n == 0) ONE(b->x[0]);
-    for (int64_t i = 0; i < n && i < STK_MAX_RANK; i++) axes[i] = (int32_t)list[i];
-    ONE(f(b->g, b->x[0], n < 0 ? 0 : (int32_t)n, axes, keep));
-}
-
 /* The mean of integers is the sum divided, rounded towards zero. */
 static stk_val mean(stk_graph *g, stk_val x, int32_t n, const int32_t *axes, bool keep)
 {
@@ -189,6 +178,18 @@ static stk_val log_sum_exp(stk_graph *g, stk_val x, int32_t n, const int32_t *ax
     stk_val sum = stk_g_sum(g, stk_g_exp(g, stk_g_sub(g, x, top)), n, axes, true);
     stk_val y = stk_g_add(g, stk_g_log(g, sum), top);
     return keep ? y : stk_g_sum(g, y, n, axes, false);
+}
+
+/* Over no axes: every element is its own sum and its own mean, and nothing varies. */
+static int32_t reduce(py_build *b, reduction *f)
+{
+    int32_t axes[STK_MAX_RANK];
+    int64_t n;
+    const int64_t *list = py_list(b, &n);
+    bool keep = py_int(b);
+    if (n == 0) ONE(f == variance || f == deviation ? stk_g_sub(b->g, b->x[0], b->x[0]) : b->x[0]);
+    for (int64_t i = 0; i < n && i < STK_MAX_RANK; i++) axes[i] = (int32_t)list[i];
+    ONE(f(b->g, b->x[0], n < 0 ? 0 : (int32_t)n, axes, keep));
 }
 
 BUILD(reduce_sum) { return reduce(b, stk_g_sum); }

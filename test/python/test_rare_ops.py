@@ -87,3 +87,10 @@ def test_products_of_small_numbers_in_a_wider_type():
     assert tf.matmul(a, b).dtype == tf.int8
     half = tf.constant([[1.0, 2.0]], tf.bfloat16)
     assert tf.matmul(half, half, transpose_b=True, output_type=tf.float32).dtype == tf.float32
+
+
+def test_reductions_over_no_axes():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert np.array_equal(tf.reduce_sum(x, axis=[]), x) and np.array_equal(tf.math.reduce_variance(x, axis=[]), np.zeros((2, 2)))
+    assert np.array_equal(tf.math.reduce_std(x, axis=[], keepdims=True), np.zeros((2, 2)))
+    assert tf.linspace([0.0, 1.0], [1.0, 2.0], 0, axis=1).shape == (2, 0)

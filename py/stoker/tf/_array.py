@@ -96,8 +96,8 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype=float32, name=None):
 def linspace(start, stop, num, name=None, axis=0):
     start, stop = tensor(start), tensor(stop)
     num = int(static(num))
-    if num < 1:
-        errors.invalid(f"Requires num > 0: {num}", "LinSpace")
+    if num < 0:
+        errors.invalid(f"Requires num >= 0: {num}", "LinSpace")
     dtype = start.dtype if start.dtype.is_floating else float32
     start, stop = o.cast(start, dtype), o.cast(stop, dtype)
     axis = axis_of(axis, len(dims(start)) + 1)
@@ -107,8 +107,8 @@ def linspace(start, stop, num, name=None, axis=0):
     view[axis] = num
     part = tensor(steps.reshape(view).astype(dtype.as_numpy_dtype))
     inner = start + (stop - start) * part
-    if num == 1:
-        return start
+    if num < 2:
+        return o.slice(start, [0] * len(view), [num if n == axis else -1 for n in range(len(view))])
     head = o.slice(inner, [0] * len(view), [-1 if n != axis else num - 1 for n in range(len(view))])
     return o.concat([head, o.broadcast_to(stop, [1 if n == axis else d for n, d in enumerate(dims(inner))])], axis)
 

@@ -22,7 +22,8 @@ def _unique_along(x, axis, out_idx):
     x = tensor(x)
     axis = int(np.ravel(np.asarray(axis))[0]) if np.size(axis) else 0
     rows = np.moveaxis(_array._concrete(x, "UniqueV2"), axis, 0)
-    _, first, numbers, counts = np.unique(rows.reshape(len(rows), -1), axis=0, return_index=True, return_inverse=True, return_counts=True)
+    flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
+    _, first, numbers, counts = np.unique(flat, axis=0, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

@@ -125,7 +125,7 @@ def to_dense(sp_input, default_value=None, validate_indices=True, name=None):
 
 
 def _rebuilt(sp, indices, values, shape):
-    order = np.lexsort(indices.T[::-1]) if len(indices) else np.zeros(0, int)
+    order = np.lexsort(indices.T[::-1]) if indices.size else np.arange(len(indices))
     return SparseTensor(indices[order], o.gather(values, tensor(order)), shape)
 
 
