@@ -94,3 +94,13 @@ def test_reductions_over_no_axes():
     assert np.array_equal(tf.reduce_sum(x, axis=[]), x) and np.array_equal(tf.math.reduce_variance(x, axis=[]), np.zeros((2, 2)))
     assert np.array_equal(tf.math.reduce_std(x, axis=[], keepdims=True), np.zeros((2, 2)))
     assert tf.linspace([0.0, 1.0], [1.0, 2.0], 0, axis=1).shape == (2, 0)
+
+
+def test_ragged_rows_are_cut_behind_an_ellipsis():
+    ragged = tf.ragged.constant([[1, 2, 3], [4], [5, 6]])
+    assert ragged[..., :2].to_list() == [[1, 2], [4], [5, 6]] and ragged[1:, ..., :1].to_list() == [[4], [5]]
+
+
+def test_searches_in_and_for_nothing():
+    assert tf.searchsorted([1.0, 2.0], np.zeros(0, "f4")).shape == (0,)
+    assert tf.searchsorted(np.zeros(0, "f4"), [1.0, 2.0]).numpy().tolist() == [0, 0]

@@ -187,7 +187,7 @@ def max_pool(inputs, pool_size, strides=None, padding="valid", data_format=None)
     return _pool(_o.max_pool, inputs, pool_size, strides, padding, data_format)
 
 
-def average_pool(inputs, pool_size, strides, padding="valid", data_format=None):
+def average_pool(inputs, pool_size, strides=None, padding="valid", data_format=None):
     return _pool(_o.avg_pool, inputs, pool_size, strides, padding, data_format)
 
 
@@ -196,6 +196,8 @@ def average_pool(inputs, pool_size, strides, padding="valid", data_format=None):
 def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
     if sparse:
         return _keras("one_hot")(x, num_classes, axis, dtype, sparse)
+    if hasattr(x, "row_splits") and axis == -1:
+        return x.with_flat_values(one_hot(x.flat_values, num_classes, axis, dtype))
     x = convert_to_tensor(x, "int64")
     dtype = "float32" if dtype is None else standardize_dtype(dtype)
     made = _o.one_hot_values(x, int(num_classes), 1, 0, -1, "float32" if dtype == "bool" else dtype)

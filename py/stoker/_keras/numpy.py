@@ -618,6 +618,23 @@ def _product(x1, x2):
     return _o.squeeze(made, axis=[-1 if r2 == 1 else -2]) if r1 == 1 else made
 
 
+def histogram(x, bins=10, range=None):
+    """What is outside of the range counts nothing, so that sizes are known before values are."""
+    x = _o.reshape(convert_to_tensor(x), [-1])
+    low, high = (_o.reduce_min(x), _o.reduce_max(x)) if range is None else (convert_to_tensor(v, x.dtype) for v in range)
+    inside = _o.logical_and(_o.greater_equal(x, low), _o.less_equal(x, high))
+    edges = convert_to_tensor(linspace(low, high, bins + 1), x.dtype)
+    place = _o.expand_dims(_tf.searchsorted(edges[1:-1], x, side="right"), -1)
+    return _o.tensor_scatter_nd_add(_tf.zeros([bins], x.dtype), place, _o.cast(inside, x.dtype)), edges
+
+
+def select(condlist, choicelist, default=0):
+    made = convert_to_tensor(default)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist)):  # the first that holds is the one
+        made = where(condition, choice, made)
+    return made
+
+
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
     if num < 0:
         raise ValueError(f"`num` must be a non-negative integer. Received: num={num}")

@@ -282,7 +282,8 @@ UniqueWithCounts = _namedtuple("UniqueWithCounts", "y idx count")
 
 def searchsorted(sorted_sequence, values, side="left", out_type=int32, name=None):
     def find(row, wanted):
-        flat, many = row.reshape(-1, row.shape[-1]), wanted.reshape(-1, wanted.shape[-1])
+        rows = int(np.prod(row.shape[:-1]))
+        flat, many = row.reshape(rows, row.shape[-1]), wanted.reshape(rows, wanted.shape[-1])
         found = [np.searchsorted(r, w, side) for r, w in zip(flat, many)]
         return np.asarray(found, as_dtype(out_type).as_numpy_dtype).reshape(wanted.shape)
 

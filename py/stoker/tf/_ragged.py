@@ -216,7 +216,11 @@ class RaggedTensor:
         return made
 
     def __getitem__(self, key):
-        first, rest = (key[0], key[1:]) if isinstance(key, tuple) else (key, ())
+        key = key if isinstance(key, tuple) else (key,)
+        if any(k is Ellipsis for k in key):
+            at = [k is Ellipsis for k in key].index(True)
+            key = key[:at] + (slice(None),) * (self.shape.rank + 1 - len(key)) + key[at + 1:]
+        first, rest = key[0], key[1:]
         if isinstance(first, slice):
             rows = np.arange(self.nrows_int())[first]
             made = gather(self, rows)
