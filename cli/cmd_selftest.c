@@ -85,6 +85,7 @@ static int run(const cli_args *args)
     stk_selftest_options options = stk_selftest_options_defaults();
     options.only = args->nrest ? args->rest[0] : NULL;
     options.set = cli_text(args, "set", NULL);
+    options.small = cli_given(args, "small");
     stk_device *device = NULL;
     const char *name = cli_text(args, "device", "cpu:0");
     if (stk_device_open(name, 0, &device, &err) != STK_OK) return cli_fail(args, &err);
@@ -121,6 +122,7 @@ static int run(const cli_args *args)
 static const cli_option OPTIONS[] = {
     {"device", "NAME", "kernels of this device, as `stoker devices` lists them (default: cpu:0)"},
     {"set", "NAME", "only this instruction set: base, avx2 or avx512"},
+    {"small", NULL, "only small shapes: under a checker that is slow, such as oclgrind"},
     {NULL, NULL, NULL},
 };
 

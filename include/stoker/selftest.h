@@ -23,6 +23,7 @@ typedef struct stk_selftest_options {
     stk_device *device; /* NULL: cpu:0 */
     const char *only;   /* kernels whose names contain this; NULL: all */
     const char *set;    /* this instruction set; NULL: all that the processor has */
+    bool small;         /* only cases of at most 1000 numbers, for interpreters of kernels */
 } stk_selftest_options;
 STK_API stk_selftest_options stk_selftest_options_defaults(void);
 
