@@ -51,7 +51,7 @@ int main(int argc, char **argv)
     for (int r = 0; r < ROUNDS; r++) {
         int64_t start = stk_now_ns();
         if (stk_program_run(p, RUNS, &err)) fail(&err);
-        double ns = (double)(stk_now_ns() - start) / (RUNS * s->nsteps);
+        double ns = (double)(stk_now_ns() - start) / (double)(RUNS * s->nsteps);
         if (ns < ours) ours = ns;
         if (d->vt->queue.wait(d, &err)) fail(&err);
         start = stk_now_ns();
@@ -63,7 +63,7 @@ int main(int argc, char **argv)
                     return 1;
             if (device->cl->Flush(device->queue) != CL_SUCCESS) return 1;
         }
-        ns = (double)(stk_now_ns() - start) / (RUNS * s->nsteps);
+        ns = (double)(stk_now_ns() - start) / (double)(RUNS * s->nsteps);
         if (ns < bare) bare = ns;
         if (d->vt->queue.wait(d, &err)) fail(&err);
     }
