@@ -71,8 +71,8 @@ typedef struct stk_batches {
     stk_batch_slot slot[2], tail[2]; /* tail: the last, smaller batch */
     int32_t turn;
     stk_rows_ahead ahead;
-    struct stk_resident
-        *resident; /* they live on the device (resident.h); parts have their shapes only */
+    /* They live on the device (resident.h); parts have their shapes only. */
+    struct stk_resident *resident;
     /* datasets */
     stk_dataset *dataset;
     stk_stream *stream;
