@@ -19,6 +19,7 @@ static const struct {
     {"data_tune", "", "settings that input pipelines found for themselves"},
     {"index/", ".tfrecord", "where the records of TFRecord files start"},
     {"opencl/", ".bin", "programs that OpenCL devices compiled"},
+    {"cuda/", ".bin", "programs that were compiled for CUDA"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -1,12 +1,13 @@
 /* opencl.c - which OpenCL devices there are and what they are called.
  *
- *     gpu:N      those of type GPU or accelerator
+ *     gpu:N      those of type GPU or accelerator that CUDA does not list (gpus.c)
  *     opencl:N   those of type CPU: good for tests and for trying things out, never picked by themselves
  *
  *     STOKER_GPU=any    lets those of type CPU stand in as gpu:N, behind the real ones */
 #include "device/opencl/opencl.h"
 
 #include "base/memory.h"
+#include "device/cuda/cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,17 @@ static bool info_is_true(const stk_cl *cl, cl_device_id id, cl_uint what)
     return cl->GetDeviceInfo(id, what, sizeof yes, &yes, NULL) == CL_SUCCESS && yes;
 }
 
+/* NVIDIA's driver says where a card sits: one that CUDA has is listed there. */
+static bool is_of_cuda(const stk_cl *cl, cl_device_id id)
+{
+    cl_uint bus = 0, slot = 0, domain = 0;
+    if (cl->GetDeviceInfo(id, CL_DEVICE_PCI_BUS_ID_NV, sizeof bus, &bus, NULL) != CL_SUCCESS ||
+        cl->GetDeviceInfo(id, CL_DEVICE_PCI_SLOT_ID_NV, sizeof slot, &slot, NULL) != CL_SUCCESS)
+        return false;
+    (void)cl->GetDeviceInfo(id, CL_DEVICE_PCI_DOMAIN_ID_NV, sizeof domain, &domain, NULL);
+    return stk_cuda_has((int)domain, (int)bus, (int)(slot >> 3)); /* behind it: the function */
+}
+
 /* All that can be used: available, with a compiler. */
 static found all[MOST_DEVICES];
 static int32_t nall;
@@ -68,7 +80,7 @@ static void find_all(void)
             cl_bits type = 0;
             if (cl->GetDeviceInfo(ids[i], CL_DEVICE_TYPE, sizeof type, &type, NULL) != CL_SUCCESS ||
                 !info_is_true(cl, ids[i], CL_DEVICE_AVAILABLE) ||
-                !info_is_true(cl, ids[i], CL_DEVICE_COMPILER_AVAILABLE))
+                !info_is_true(cl, ids[i], CL_DEVICE_COMPILER_AVAILABLE) || is_of_cuda(cl, ids[i]))
                 continue;
             all[nall++] = (found){ids[i], (type & CL_DEVICE_TYPE_CPU) != 0};
         }
@@ -92,7 +104,7 @@ static int32_t find_kind(bool cpus, cl_device_id *out)
     return n;
 }
 
-static int32_t count_gpus(void) { return find_kind(false, NULL); }
+int32_t stk_opencl_count_gpus(void) { return find_kind(false, NULL); }
 static int32_t count_cpus(void) { return find_kind(true, NULL); }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
@@ -210,9 +222,8 @@ static stk_status open_kind(bool cpus, int32_t index, stk_device **out, stk_erro
     return open_one(ids[index], out, err);
 }
 
-static stk_status open_gpu(int32_t index, int32_t threads, stk_device **out, stk_error *err)
+stk_status stk_opencl_open_gpu(int32_t index, stk_device **out, stk_error *err)
 {
-    (void)threads;
     return open_kind(false, index, out, err);
 }
 
@@ -222,5 +233,4 @@ static stk_status open_cpu(int32_t index, int32_t threads, stk_device **out, stk
     return open_kind(true, index, out, err);
 }
 
-const stk_driver stk_driver_gpu = {.kind = "gpu", .count = count_gpus, .open = open_gpu};
 const stk_driver stk_driver_opencl = {.kind = "opencl", .count = count_cpus, .open = open_cpu};

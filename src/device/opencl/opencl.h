@@ -65,4 +65,8 @@ void stk_opencl_watch_free(stk_opencl *d);
 
 stk_status stk_opencl_run(stk_sequence *s, const stk_sequence_run *run, stk_error *err);
 
+/* Cards of OpenCL, for gpu:N (gpus.c). */
+int32_t stk_opencl_count_gpus(void);
+stk_status stk_opencl_open_gpu(int32_t index, stk_device **out, stk_error *err);
+
 #endif

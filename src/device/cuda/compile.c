@@ -1,0 +1,253 @@
+/* compile.c - kernel text to modules by NVRTC, kernels and their arguments. For a card that the compiler knows it makes machine code; for a later
+ * one PTX of the last that it knows, which the driver translates. */
+#include "device/cuda/cuda.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- modules --------------------------------------------------------------------------------------------- */
+
+typedef struct module {
+    CUmodule module;
+    unsigned char *image; /* what the compiler made, until it was taken to be kept */
+    size_t size;
+} module;
+
+/* No contraction: what is fused is spelled out, so that all devices have the same bits. */
+static void all_options(const stk_cl_device *device, char *out, size_t size)
+{
+    const stk_cuda *d = (const stk_cuda *)device;
+    snprintf(out, size, "--gpu-architecture=%s_%d --fmad=false --diag-suppress=177",
+             d->target == d->sm ? "sm" : "compute", d->target);
+}
+
+static char *log_of(const stk_cu *cu, nvrtcProgram program)
+{
+    size_t size = 0;
+    char *log = NULL;
+    if (cu->nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size > 1 << 20) return NULL;
+    log = stk_calloc(1, size + 1);
+    if (log) (void)cu->nvrtcGetProgramLog(program, log);
+    return log;
+}
+
+/* The options as the compiler wants them, one by one. They are cut up where they stand. */
+static int cut_options(char *text, const char **list, int most)
+{
+    int n = 0;
+    char *rest = NULL;
+    for (char *at = strtok_r(text, " ", &rest); at && n < most; at = strtok_r(NULL, " ", &rest))
+        list[n++] = at;
+    return n;
+}
+
+static char *whole_text(const stk_cl_source *source)
+{
+    const stk_cl_source *all[] = {stk_cl_text("dialect.h"), stk_cl_text("params.h"), source};
+    char *text = stk_malloc(all[0]->size + all[1]->size + all[2]->size + 1), *at = text;
+    for (int i = 0; text && i < 3; i++) {
+        memcpy(at, all[i]->text, all[i]->size);
+        at += all[i]->size;
+    }
+    if (text) *at = 0;
+    return text;
+}
+
+static int take_image(stk_cuda *d, nvrtcProgram program, module *m)
+{
+    const stk_cu *cu = d->cu;
+    bool machine = d->target == d->sm;
+    int code =
+        machine ? cu->nvrtcGetCUBINSize(program, &m->size) : cu->nvrtcGetPTXSize(program, &m->size);
+    if (code != NVRTC_SUCCESS) return code;
+    m->image = stk_malloc(m->size + 1);
+    if (!m->image) return NVRTC_ERROR_COMPILATION;
+    return machine ? cu->nvrtcGetCUBIN(program, (char *)m->image)
+                   : cu->nvrtcGetPTX(program, (char *)m->image);
+}
+
+static int compile(stk_cuda *d, const stk_cl_source *source, const char *options, module *m,
+                   char **said)
+{
+    const stk_cu *cu = d->cu;
+    const char *list[64];
+    nvrtcProgram program = NULL;
+    char *text = whole_text(source), *cut = stk_strdup(options);
+    int code = NVRTC_ERROR_COMPILATION;
+    if (text && cut) {
+        int n = cut_options(cut, list, sizeof list / sizeof *list);
+        code = cu->nvrtcCreateProgram(&program, text, source->name, 0, NULL, NULL);
+        if (code == NVRTC_SUCCESS) code = cu->nvrtcCompileProgram(program, n, list);
+        if (program) *said = log_of(cu, program);
+        if (code == NVRTC_SUCCESS) code = take_image(d, program, m);
+        if (program) (void)cu->nvrtcDestroyProgram(&program);
+    }
+    stk_free(text);
+    stk_free(cut);
+    return code;
+}
+
+static void program_free(stk_cl_device *device, void *program)
+{
+    stk_cuda *d = (stk_cuda *)device;
+    module *m = program;
+    if (!m) return;
+    (void)stk_cuda_enter(d);
+    if (m->module) (void)d->cu->cuModuleUnload(m->module);
+    stk_free(m->image);
+    stk_free(m);
+}
+
+static int load_module(stk_cuda *d, module *m, const void *image)
+{
+    int code = stk_cuda_enter(d);
+    if (code == CUDA_SUCCESS) code = d->cu->cuModuleLoadData(&m->module, image);
+    if (code != CUDA_SUCCESS) m->module = NULL;
+    return code;
+}
+
+static stk_status build(stk_cl_device *device, const stk_cl_source *source, const char *options,
+                        void **out, char **said, stk_error *err)
+{
+    stk_cuda *d = (stk_cuda *)device;
+    module *m = stk_calloc(1, sizeof *m);
+    if (!m) return stk_fail_memory(err, source->name, sizeof *m);
+    int code = compile(d, source, options, m, said);
+    stk_status status = STK_OK;
+    if (code != NVRTC_SUCCESS)
+        status = stk_fail(err, STK_ERR_DEVICE, "%s", d->cu->nvrtcGetErrorString(code));
+    if (status == STK_OK)
+        status = stk_cuda_done(d, "its driver does not take what NVRTC made",
+                               load_module(d, m, m->image), err);
+    if (status == STK_OK)
+        *out = m;
+    else
+        program_free(device, m);
+    return status;
+}
+
+static size_t binary_of(stk_cl_device *device, void *program, unsigned char **out)
+{
+    module *m = program;
+    (void)device;
+    *out = m->image;
+    m->image = NULL;
+    return *out ? m->size : 0;
+}
+
+static void *revive(stk_cl_device *device, const unsigned char *binary, size_t size,
+                    const char *options)
+{
+    module *m = stk_calloc(1, sizeof *m);
+    (void)options;
+    (void)size;
+    if (!m || load_module((stk_cuda *)device, m, binary) == CUDA_SUCCESS) return m;
+    program_free(device, m);
+    return NULL;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------- */
+
+/* A function and what it is given: values one behind the other, and where each of them stands. */
+typedef struct argument_place {
+    uint32_t at, bytes;
+} argument_place;
+
+typedef struct launch {
+    CUfunction function;
+    argument_place *places;
+    int64_t n, cap;
+    char *values;
+    size_t used, room;
+    void **pointers; /* for the driver; made at the first launch */
+} launch;
+
+static stk_status kernel_new(stk_cl_device *device, void *program, const char *name, void **out,
+                             stk_error *err)
+{
+    stk_cuda *d = (stk_cuda *)device;
+    launch *l = stk_calloc(1, sizeof *l);
+    if (!l) return stk_fail_memory(err, name, sizeof *l);
+    int code = stk_cuda_enter(d);
+    if (code == CUDA_SUCCESS)
+        code = d->cu->cuModuleGetFunction(&l->function, ((module *)program)->module, name);
+    stk_status status = stk_cuda_done(d, name, code, err);
+    if (status == STK_OK)
+        *out = l;
+    else
+        stk_free(l);
+    return status;
+}
+
+static void kernel_free(stk_cl_device *device, void *kernel)
+{
+    launch *l = kernel;
+    (void)device;
+    stk_free(l->places);
+    stk_free(l->values);
+    stk_free(l->pointers);
+    stk_free(l);
+}
+
+/* Room for an argument of its own; those that come later may be set first. */
+static bool add_place(launch *l, int32_t index, size_t bytes)
+{
+    size_t at = (size_t)stk_round_up((int64_t)l->used, 16);
+    while (l->n <= index) {
+        if (!STK_GROW(l->places, l->n, l->cap)) return false;
+        l->places[l->n++] = (argument_place){0};
+    }
+    if (at + bytes > l->room) {
+        size_t room = 2 * (at + bytes);
+        char *values = stk_realloc(l->values, l->room, room);
+        if (!values) return false;
+        l->values = values;
+        l->room = room;
+    }
+    l->used = at + bytes;
+    l->places[index] = (argument_place){(uint32_t)at, (uint32_t)bytes};
+    stk_free(l->pointers);
+    l->pointers = NULL;
+    return true;
+}
+
+static stk_status argument(stk_cl_device *device, void *kernel, int32_t index, size_t bytes,
+                           const void *value, stk_error *err)
+{
+    launch *l = kernel;
+    (void)device;
+    if ((index >= l->n || l->places[index].bytes != bytes) && !add_place(l, index, bytes))
+        return stk_fail_memory(err, "an argument", bytes);
+    memcpy(l->values + l->places[index].at, value, bytes);
+    return STK_OK;
+}
+
+int stk_cuda_launch(stk_cuda *d, const stk_cl_step *step, CUstream stream)
+{
+    launch *l = step->kernel;
+    if (!l->pointers) {
+        l->pointers = stk_calloc((size_t)l->n + 1, sizeof *l->pointers);
+        if (!l->pointers) return CUDA_ERROR_OUT_OF_MEMORY;
+        for (int64_t i = 0; i < l->n; i++) l->pointers[i] = l->values + l->places[i].at;
+    }
+    unsigned grid[3], group[3];
+    for (int i = 0; i < 3; i++) {
+        group[i] = (unsigned)step->local[i];
+        grid[i] = (unsigned)(step->global[i] / step->local[i]);
+    }
+    return d->cu->cuLaunchKernel(l->function, grid[0], grid[1], grid[2], group[0], group[1],
+                                 group[2], 0, stream, l->pointers, NULL);
+}
+
+const stk_cl_backend stk_cuda_backend = {.log = "STOKER_CUDA_LOG",
+                                         .folder = "cuda",
+                                         .options = all_options,
+                                         .build = build,
+                                         .binary = binary_of,
+                                         .revive = revive,
+                                         .program_free = program_free,
+                                         .kernel_new = kernel_new,
+                                         .kernel_free = kernel_free,
+                                         .argument = argument};

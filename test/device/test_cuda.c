@@ -1,0 +1,238 @@
+/* The CUDA device from outside, over a driver that is none (fake_cuda.h): a training step has the CPU's losses and the same bits twice, with and without graphs;
+ * faults of the driver are clear errors that leave nothing behind and hang nowhere; compiled programs are found again on disk. Without any
+ * OpenCL device, on which the kernels run here, it says how to get one and checks nothing. */
+#include "check.h"
+#include "small_net.h"
+
+#include "device/cuda/api.h"
+#include "stoker/cache.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+static void (*plant)(const char *name, int64_t after, int code, int all);
+static int64_t (*calls)(const char *name);
+static int64_t (*left_over)(void);
+static void (*memory_of)(size_t bytes);
+
+/* Before anything asks for devices. */
+static bool has_cuda(void)
+{
+    static int known = -1;
+    if (known >= 0) return known;
+    void *library = dlopen(STK_FAKE_CUDA, RTLD_NOW);
+    known = 0;
+    if (library) {
+        *(void **)(void *)&plant = dlsym(library, "faulty_plant");
+        *(void **)(void *)&calls = dlsym(library, "faulty_calls");
+        *(void **)(void *)&left_over = dlsym(library, "faulty_live");
+        *(void **)(void *)&memory_of = dlsym(library, "faulty_memory");
+        setenv("STOKER_CUDA", STK_FAKE_CUDA, 1);
+        setenv("STOKER_NVRTC", STK_FAKE_CUDA, 1);
+        stk_device *d = NULL;
+        stk_error err;
+        known = stk_device_open("gpu:0", 0, &d, &err) == STK_OK;
+        stk_device_release(d);
+    }
+    if (!known)
+        printf("no OpenCL device to run kernels on, nothing checked; on Debian: apt-get install "
+               "pocl-opencl-icd ocl-icd-libopencl1\n");
+    return known;
+}
+
+TEST(a_card_says_that_it_was_never_tried)
+{
+    stk_device *d = NULL;
+    stk_device_report r;
+    stk_error err;
+    if (!has_cuda()) return;
+    REQUIRE(CHECK_OK(stk_device_open("gpu:0", 0, &d, &err)));
+    stk_device_describe(d, &r);
+    CHECK(strstr(r.detail, "compute capability 7.5") != NULL);
+    CHECK_STR(r.note, "experimental: never run on hardware here");
+    stk_device_release(d);
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+TEST(training_has_the_losses_of_the_cpu_and_steps_are_graphs)
+{
+    double home[STEPS], away[STEPS], plain[STEPS];
+    char islands = -1;
+    stk_error err;
+    if (!has_cuda()) return;
+    CHECK_OK(train("cpu:0", home, NULL, &err));
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("gpu:0", away, &islands, &err));
+    CHECK_EQ_I64(islands, 0);
+    for (int i = 0; i < STEPS; i++) CHECK_NEAR(away[i], home[i], 1e-4 * (1 + fabs(home[i])));
+    CHECK(away[STEPS - 1] < 0.8 * away[0]);
+    /* inputs take turns between two slots: two graphs, each seen once before; all other steps are one call */
+    int64_t graphs = calls("cuGraphInstantiateWithFlags"), runs = calls("cuGraphLaunch");
+    printf("%lld graphs, %lld runs of them, %lld launches\n", (long long)graphs, (long long)runs,
+           (long long)calls("cuLaunchKernel"));
+    CHECK(graphs >= 1 && graphs <= 2);
+    CHECK_EQ_I64(runs, STEPS - graphs);
+    CHECK(calls("cuLaunchKernel") <= 2 * 12 * graphs);
+    CHECK_EQ_I64(left_over(), 0);
+    setenv("STOKER_CUDA_GRAPHS", "0", 1);
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("gpu:0", plain, NULL, &err));
+    unsetenv("STOKER_CUDA_GRAPHS");
+    CHECK_EQ_I64(calls("cuGraphLaunch"), 0);
+    CHECK(!memcmp(away, plain, sizeof away)); /* the same bits */
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+/* A driver that cannot capture, or make what it captured: launches, one by one. */
+TEST(without_graphs_it_goes_on)
+{
+    static const char *const functions[] = {"cuStreamBeginCapture_v2", "cuStreamEndCapture",
+                                            "cuGraphInstantiateWithFlags"};
+    double away[STEPS], plain[STEPS];
+    stk_error err;
+    if (!has_cuda()) return;
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("gpu:0", away, NULL, &err));
+    for (int i = 0; i < 3; i++) {
+        plant(functions[i], 0, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 0);
+        CHECK_OK(train("gpu:0", plain, NULL, &err));
+        CHECK_EQ_I64(calls("cuGraphLaunch"), 0);
+        CHECK_EQ_I64(calls(functions[i]), 1); /* asked once */
+        CHECK(!memcmp(away, plain, sizeof away));
+    }
+    plant(NULL, 0, 0, 0);
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------------- */
+
+/* The fault at its first chance, its second, ... until a training goes through. Nothing may be left over. */
+static void fail_everywhere(const char *function, int code, int all, stk_status a, stk_status b,
+                            const char *words)
+{
+    double losses[STEPS];
+    int64_t trials = 0, step = 1;
+    for (int64_t after = 0; after < 200; after += step) {
+        stk_error err = {0};
+        int64_t live = stk_alloc_live();
+        plant(function, after, code, all);
+        stk_status status = train("gpu:0", losses, NULL, &err);
+        plant(NULL, 0, 0, 0);
+        CHECK_EQ_I64(stk_alloc_live(), live);
+        CHECK_EQ_I64(left_over(), 0);
+        if (status == STK_OK) break;
+        trials++;
+        if (!CHECK(status == a || status == b) || !CHECK(strstr(err.message, words) != NULL)) {
+            printf("  %s, call %lld: %s\n", function, (long long)after, err.message);
+            break;
+        }
+        if (after > 12) step = 11; /* the middle of a training is much the same everywhere */
+    }
+    CHECK(trials > 0);
+}
+
+TEST(memory_that_runs_out)
+{
+    if (!has_cuda()) return;
+    fail_everywhere("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY, 0, STK_ERR_MEMORY, STK_ERR_MEMORY,
+                    "memory");
+    fail_everywhere("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0, STK_ERR_MEMORY, STK_ERR_MEMORY,
+                    "");
+}
+
+TEST(launches_that_fail)
+{
+    if (!has_cuda()) return;
+    fail_everywhere("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0, STK_ERR_MEMORY,
+                    STK_ERR_MEMORY, "gpu:0: a launch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+    fail_everywhere("cuGraphLaunch", CUDA_ERROR_LAUNCH_FAILED, 0, STK_ERR_DEVICE, STK_ERR_DEVICE,
+                    "gpu:0: a launch: CUDA_ERROR_LAUNCH_FAILED");
+}
+
+/* Seen at once, or when the host waits for what was queued. */
+TEST(a_card_that_is_lost)
+{
+    if (!has_cuda()) return;
+    fail_everywhere("cuLaunchKernel", CUDA_ERROR_ILLEGAL_ADDRESS, 1, STK_ERR_DEVICE, STK_ERR_DEVICE,
+                    "the card was lost; start again from the last checkpoint");
+    fail_everywhere("cuGraphLaunch", CUDA_ERROR_DEVICE_UNAVAILABLE, 1, STK_ERR_DEVICE,
+                    STK_ERR_DEVICE, "checkpoint");
+    fail_everywhere("cuStreamSynchronize", CUDA_ERROR_LAUNCH_FAILED, 1, STK_ERR_DEVICE,
+                    STK_ERR_MEMORY, "");
+}
+
+TEST(opening_that_fails)
+{
+    static const char *const functions[] = {"cuDevicePrimaryCtxRetain", "cuStreamCreate",
+                                            "cuEventCreate"};
+    stk_device *d = NULL;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    for (int i = 0; i < 3; i++) {
+        int64_t live = stk_alloc_live();
+        plant(functions[i], i, CUDA_ERROR_OUT_OF_MEMORY, 0);
+        if (i == 0) plant(functions[i], 0, CUDA_ERROR_DEVICE_UNAVAILABLE, 0);
+        CHECK(stk_device_open("gpu:0", 0, &d, &err) != STK_OK);
+        CHECK(strstr(err.message, "opening") != NULL);
+        plant(NULL, 0, 0, 0);
+        CHECK_EQ_I64(stk_alloc_live(), live);
+        CHECK_EQ_I64(left_over(), 0);
+    }
+}
+
+/* What is large is refused before it starts, with the batch that would fit. */
+TEST(a_batch_that_does_not_fit)
+{
+    stk_graph *g = NULL;
+    stk_device *d = NULL;
+    stk_program *p = NULL;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    memory_of(100 << 20);
+    REQUIRE(CHECK_OK(stk_device_open("gpu:0", 0, &d, &err)));
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){1024, 32768});
+    stk_g_output(g, "y", stk_g_softmax(g, x, -1));
+    CHECK_EQ_I64(stk_program_new(g, &(stk_program_options){.device = d}, &p, &err), STK_ERR_MEMORY);
+    CHECK(strstr(err.message, "it has 1") != NULL && strstr(err.message, "try batch ") != NULL);
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_device_release(d);
+    memory_of((size_t)4 << 30);
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+/* ---- compiled programs ----------------------------------------------------------------------------------- */
+
+TEST(programs_are_compiled_once_and_refusals_are_clear)
+{
+    double first[STEPS], later[STEPS];
+    char folder[] = "/tmp/stk_test_XXXXXX", path[64];
+    stk_cache_report gone;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    REQUIRE(CHECK(mkdtemp(folder) != NULL));
+    setenv("STOKER_CACHE", folder, 1);
+    plant("nvrtcCompileProgram", 0, NVRTC_ERROR_COMPILATION, 0);
+    CHECK_EQ_I64(train("gpu:0", first, NULL, &err), STK_ERR_DEVICE);
+    CHECK(strstr(err.message, "its compiler refuses") && strstr(err.message, "STOKER_CUDA_LOG"));
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("gpu:0", first, NULL, &err));
+    CHECK(calls("nvrtcCompileProgram") > 0);
+    plant(NULL, 0, 0, 0);
+    CHECK_OK(train("gpu:0", later, NULL, &err));
+    CHECK_EQ_I64(calls("nvrtcCompileProgram"), 0);
+    CHECK(!memcmp(first, later, sizeof first));
+    /* a driver that does not take what was kept: compiled again, and then that is refused as well */
+    plant("cuModuleLoadData", 0, CUDA_ERROR_INVALID_IMAGE, 0);
+    CHECK_EQ_I64(train("gpu:0", later, NULL, &err), STK_ERR_DEVICE);
+    CHECK(calls("nvrtcCompileProgram") == 1 && strstr(err.message, "CUDA_ERROR_INVALID_IMAGE"));
+    plant(NULL, 0, 0, 0);
+    CHECK_EQ_I64(left_over(), 0);
+    CHECK_OK(stk_cache_clear(&gone, &err));
+    snprintf(path, sizeof path, "%s/cuda", folder);
+    CHECK(rmdir(path) == 0 && rmdir(folder) == 0);
+    unsetenv("STOKER_CACHE");
+}
+
+TEST_MAIN()
