@@ -1,15 +1,15 @@
 """Kernel text of src/device/cl/text as CUDA C: every text, with the options of its recipes, through NVRTC to machine code for cards from
-sm_75 on. Warnings are errors, spilled registers as well. Exit code 77 (skipped) where the CUDA toolkit is not installed.
+sm_75 on, with the options of the library. Warnings are errors; so are spilled registers and kernels with more registers than a card has for
+the groups that should run beside each other. Exit code 77 (skipped) where the CUDA toolkit is not installed.
 
-    cuda_text_test.py SOURCE_FOLDER [ARCHITECTURE ...]
+    cuda_text_test.py SOURCE_FOLDER [ARCHITECTURE ... | all]
 """
 
+import ctypes
 import glob
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 F32 = "-DSK_T=float -DSK_R=float -DSK_A=float -DSK_LOAD=sk_load_f32 -DSK_STORE=sk_store_f32 -DSK_Y=float"
 F64 = F32.replace("float", "double").replace("f32", "f64")
@@ -96,47 +96,81 @@ def chain_text(folder):
     return text + CHAIN % "\n".join(lines + ["    r += (float)c;"])
 
 
-def find_nvcc():
-    for path in os.environ.get("PATH", "").split(":") + sorted(glob.glob("/usr/local/cuda*/bin")):
-        if os.path.exists(os.path.join(path, "nvcc")):
-            return os.path.join(path, "nvcc")
+# Registers of one item. A multiprocessor has 65536: with 128, two groups of 256 run beside each other; 64 leaves room for four.
+BUDGET = {"gemm.cl": 128, "conv.cl": 128, "rnn.cl": 128}
+OTHERS = 64
+ALL = ["75", "80", "86", "87", "89", "90", "100", "120"]
+
+
+def open_nvrtc():
+    places = ["libnvrtc.so.13", "libnvrtc.so.12", *sorted(glob.glob("/usr/local/cuda*/lib64/libnvrtc.so.1[0-9]"), reverse=True)]
+    for path in places:
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
     return None
 
 
+def compile_text(nvrtc, text, options):
+    """(machine code was made, what the compiler said)"""
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
+    given = (ctypes.c_char_p * len(options))(*[o.encode() for o in options])
+    code = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    said = ctypes.create_string_buffer(size.value + 1)
+    nvrtc.nvrtcGetProgramLog(program, said)
+    made = code == 0 and nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size)) == 0 and size.value > 0
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    return made, said.value.decode()
+
+
+def judge(name, made, said):
+    """What is wrong; "" when nothing is. And the most registers that a kernel of it has."""
+    registers = [int(n) for n in re.findall(r"Used (\d+) registers", said)]
+    spills = [n for n in re.findall(r"(\d+) bytes spill stores", said) if n != "0"]
+    other = [line for line in said.splitlines() if line.strip() and not re.match(r"ptxas (info|\s+\.)", line)]
+    if not made or other:
+        return "\n".join(other)[-800:] or "no machine code", 0
+    if spills:
+        return f"spills {spills[0]} bytes", 0
+    if not registers:
+        return "no kernel in it", 0
+    budget = BUDGET.get(name, OTHERS)
+    return (f"{max(registers)} registers, more than {budget}" if max(registers) > budget else ""), max(registers)
+
+
 def main():
-    nvcc, architectures = find_nvcc(), sys.argv[2:] or ["75", "120"]
-    if not nvcc:
+    nvrtc, architectures = open_nvrtc(), sys.argv[2:] or ["75", "120"]
+    if not nvrtc:
         print("no CUDA toolkit here: skipped")
         return 77
+    if architectures == ["all"]:
+        architectures = ALL
     folder = os.path.join(sys.argv[1], "src/device/cl/text")
-    head = ""
-    for name in ("dialect.h", "params.h"):
-        with open(os.path.join(folder, name), encoding="utf-8") as f:
-            head += f.read() + "\n"
-    texts, bad, tried = {}, 0, 0
+    texts, most, bad, tried = {}, {}, 0, 0
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             texts[name] = f.read()
+    head = texts["dialect.h"] + "\n" + texts["params.h"] + "\n"
     jobs = [("chain", "", chain_text(folder))] + [(n, o, texts[n]) for n, o in options()]
     left = {n for n in texts if n.endswith(".cl")} - {n for n, _, _ in jobs}
     if left:
         print("texts without options in this test:", sorted(left))
         bad += 1
-    with tempfile.TemporaryDirectory() as work:
-        for name, given, text in jobs:
-            path = os.path.join(work, "kernel.cu")
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(head + text)
-            targets = [f"-gencode=arch=compute_{a},code=sm_{a}" for a in architectures]
-            run = subprocess.run([nvcc, "-fatbin", "-fmad=false", "-Werror", "all-warnings", "-Xptxas", "-v",
-                                  "-diag-suppress", "177", *given.split(), *targets, path, "-o",
-                                  os.path.join(work, "kernel.fatbin")], capture_output=True, text=True)
+    for name, given, text in jobs:
+        for arch in architectures:
+            made, said = compile_text(nvrtc, head + text, [f"--gpu-architecture=sm_{arch}", "--fmad=false", "--diag-suppress=177",
+                                                           "--ptxas-options=-v", *given.split()])
+            wrong, registers = judge(name, made, said)
+            most[name] = max(most.get(name, 0), registers)
             tried += 1
-            spills = [s for s in re.findall(r"(\d+) bytes spill stores", run.stderr) if s != "0"]
-            if run.returncode or spills:
+            if wrong:
                 bad += 1
-                print(f"{name} {given}: {'spills ' + spills[0] + ' bytes' if spills else run.stderr[-800:]}")
-    print(f"{tried} texts for sm_{', sm_'.join(architectures)}: {bad} bad")
+                print(f"{name} {given}, sm_{arch}: {wrong}")
+    print("most registers:", ", ".join(f"{n} {r}" for n, r in sorted(most.items())))
+    print(f"{tried} programs for sm_{', sm_'.join(architectures)}: {bad} bad")
     return 1 if bad else 0
 
 

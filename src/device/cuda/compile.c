@@ -63,7 +63,7 @@ static int take_image(stk_cuda *d, nvrtcProgram program, module *m)
         machine ? cu->nvrtcGetCUBINSize(program, &m->size) : cu->nvrtcGetPTXSize(program, &m->size);
     if (code != NVRTC_SUCCESS) return code;
     m->image = stk_malloc(m->size + 1);
-    if (!m->image) return NVRTC_ERROR_COMPILATION;
+    if (!m->image) return NVRTC_ERROR_OUT_OF_MEMORY;
     return machine ? cu->nvrtcGetCUBIN(program, (char *)m->image)
                    : cu->nvrtcGetPTX(program, (char *)m->image);
 }
@@ -75,7 +75,7 @@ static int compile(stk_cuda *d, const stk_cl_source *source, const char *options
     const char *list[64];
     nvrtcProgram program = NULL;
     char *text = whole_text(source), *cut = stk_strdup(options);
-    int code = NVRTC_ERROR_COMPILATION;
+    int code = NVRTC_ERROR_OUT_OF_MEMORY;
     if (text && cut) {
         int n = cut_options(cut, list, sizeof list / sizeof *list);
         code = cu->nvrtcCreateProgram(&program, text, source->name, 0, NULL, NULL);
@@ -117,7 +117,8 @@ static stk_status build(stk_cl_device *device, const stk_cl_source *source, cons
     int code = compile(d, source, options, m, said);
     stk_status status = STK_OK;
     if (code != NVRTC_SUCCESS)
-        status = stk_fail(err, STK_ERR_DEVICE, "%s", d->cu->nvrtcGetErrorString(code));
+        status = stk_fail(err, code == NVRTC_ERROR_OUT_OF_MEMORY ? STK_ERR_MEMORY : STK_ERR_DEVICE,
+                          "%s", d->cu->nvrtcGetErrorString(code));
     if (status == STK_OK)
         status = stk_cuda_done(d, "its driver does not take what NVRTC made",
                                load_module(d, m, m->image), err);

@@ -62,6 +62,10 @@ typedef uint sk_uint;
 #define SK_MUL_HIGH(a, b)    __umulhi(a, b)
 #define SK_MUL_HIGH64(a, b)  __umul64hi(a, b)
 #define SK_HAS_F64
+#ifndef INFINITY /* NVRTC has no math.h */
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN      __int_as_float(0x7fc00000)
+#endif
 typedef long long sk_long;
 typedef unsigned long long sk_ulong;
 typedef unsigned int sk_uint;
