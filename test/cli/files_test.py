@@ -154,7 +154,7 @@ class Memory(Command):
         done = self.run_it("data", "verify", "x.npy", preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY)))
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertRegex(done.stderr, r"x\.npy: its 4194\.3 MB do not fit under the limit of addresses, 2147\.5 MB .* ulimit -v")
+        self.assertRegex(done.stderr, r"x\.npy: its 4194\.3 MB do not fit under the limit of addresses, 2147\.5 MB .*ulimit -v")
 
     def test_npz_goes_to_a_disk(self):
         with zipfile.ZipFile(self.path("big.npz"), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
