@@ -30,7 +30,8 @@
  *
  * Reading order: status.h (how calls fail), tensor.h, files.h, data.h (where batches come from), device.h, graph.h (build, differentiate, compile, run), nn.h,
  * image.h and recurrent.h (more to build with), eager.h (one operation at a time), layers.h (models of Keras' layers), optim.h, train.h
- * (fit, checkpoints), load.h (data files for a model), watch.h (where the time goes). */
+ * (fit, checkpoints), load.h (data files for a model), watch.h (where the time goes), paradox.h (why a GPU can be
+ * slower). */
 #ifndef STOKER_STOKER_H
 #define STOKER_STOKER_H
 
@@ -62,5 +63,6 @@
 #include "keras.h"
 #include "load.h"
 #include "watch.h"
+#include "paradox.h"
 
 #endif

@@ -194,7 +194,7 @@ stk_status stk_report_render(const stk_report *r, stk_report_kind kind, char **t
     return stk_text_finish(&t, text, size, err);
 }
 
-static stk_status save_text(const char *path, const char *text, size_t size, stk_error *err)
+stk_status stk_report_save_text(const char *path, const char *text, size_t size, stk_error *err)
 {
     stk_file_writer file = {0};
     STK_TRY(stk_file_create(path, &file, err));
@@ -211,7 +211,7 @@ stk_status stk_report_save(const stk_report *r, stk_report_kind kind, const char
     size_t size = 0;
     if (!path) return stk_fail(err, STK_ERR_ARGUMENT, "stk_report_save: the path is NULL");
     STK_TRY(stk_report_render(r, kind, &text, &size, err));
-    stk_status status = save_text(path, text, size, err);
+    stk_status status = stk_report_save_text(path, text, size, err);
     stk_free(text);
     return status;
 }

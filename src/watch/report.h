@@ -185,6 +185,9 @@ double stk_roof_share(const stk_roofline *roof, double flops, double bytes, doub
 /* About 0.1 s; measured once per process. */
 stk_status stk_roofline_measure(stk_roofline *out, stk_error *err);
 
+/* Into a file, whole or not at all. */
+stk_status stk_report_save_text(const char *path, const char *text, size_t size, stk_error *err);
+
 /* Writers. */
 void stk_report_put_text(const stk_report *r, stk_text *t);
 void stk_report_put_html(const stk_report *r, stk_text *t);

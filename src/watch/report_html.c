@@ -56,32 +56,36 @@ static const char STYLE[] =
     ".bar[style*=--w]{width:calc(var(--w)*46px)}.spark{width:52px}"
     ".gain{width:24%}.over td:nth-child(2){width:50%}}";
 
-static void put_escaped(stk_text *t, const char *before, const char *text, const char *after)
+void stk_html_escaped(stk_text *t, const char *before, const char *text, const char *after)
 {
     stk_text_put(t, "%s", before);
     stk_text_html(t, text);
     stk_text_put(t, "%s", after);
 }
 
-static void put_head(const stk_report *r, stk_text *t)
+void stk_html_head(stk_text *t, const char *title, const char *machine, int64_t created)
 {
     char when[48] = "";
-    time_t created = (time_t)r->created;
+    time_t seconds = (time_t)created;
     struct tm tm;
-    if (r->created && gmtime_r(&created, &tm))
-        strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &tm);
+    if (created && gmtime_r(&seconds, &tm)) strftime(when, sizeof when, "%Y-%m-%d %H:%M UTC", &tm);
     stk_text_put(t, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
-    put_escaped(t, "<title>", r->title[0] ? r->title : "Stoker report", "</title>");
+    stk_html_escaped(t, "<title>", title, "</title>");
     stk_text_put(t, "<style>%s</style></head>\n<body><main>", STYLE);
-    put_escaped(t, "<h1>", r->title[0] ? r->title : "Stoker report", "</h1>");
-    put_escaped(t, "<p class=\"soft small\">", r->machine, "");
-    stk_text_put(t, "%s%s</p>\n", r->machine[0] ? " &middot; " : "", when);
+    stk_html_escaped(t, "<h1>", title, "</h1>");
+    stk_html_escaped(t, "<p class=\"soft small\">", machine, "");
+    stk_text_put(t, "%s%s</p>\n", machine[0] ? " &middot; " : "", when);
+}
+
+void stk_html_foot(stk_text *t, const char *version)
+{
+    stk_text_put(t, "<footer>stoker %s</footer></main></body></html>\n", version);
 }
 
 static void put_fact(stk_text *t, const char *value, const char *what)
 {
-    put_escaped(t, "<div><b>", value, "</b><span>");
+    stk_html_escaped(t, "<div><b>", value, "</b><span>");
     stk_text_put(t, "%s</span></div>", what);
 }
 
@@ -117,13 +121,13 @@ static void put_verdict(const stk_report *r, stk_text *t)
     bool good = false;
     for (int i = 0; i < 3; i++) good |= !strcmp(r->verdict, fine[i]);
     stk_text_put(t, "<div class=\"verdict%s\">", good ? " good" : "");
-    put_escaped(t, "<b>", r->verdict, "</b><p>");
-    put_escaped(t, "", r->headline, "</p><ul>");
+    stk_html_escaped(t, "<b>", r->verdict, "</b><p>");
+    stk_html_escaped(t, "", r->headline, "</p><ul>");
     for (const char *line = r->evidence; *line;) {
         char copy[512];
         int length = (int)strcspn(line, "\n");
         snprintf(copy, sizeof copy, "%.*s", length, line);
-        put_escaped(t, "<li>", copy, "</li>");
+        stk_html_escaped(t, "<li>", copy, "</li>");
         line += length + (line[length] == '\n');
     }
     stk_text_put(t, "<li>effects below %.0f %% cannot be told from noise here</li></ul></div>\n",
@@ -135,7 +139,7 @@ static void put_advice_rows(const stk_report *r, stk_text *t, bool mathematics)
     for (int64_t i = 0; i < r->nadvice; i++) {
         const stk_advice *a = &r->advice[i];
         if (a->changes_mathematics != mathematics) continue;
-        put_escaped(t, "<tr><td>", a->text, "</td><td>");
+        stk_html_escaped(t, "<tr><td>", a->text, "</td><td>");
         put_gain(t, a->gain);
         stk_text_put(t,
                      "</td><td class=\"l gain\"><span class=\"bar%s\" "
@@ -168,7 +172,7 @@ static void put_advice(const stk_report *r, stk_text *t)
     if (!r->nceilings) return;
     stk_text_put(t, "<h2>The most that could be won</h2><div class=\"wide\"><table>");
     for (int64_t i = 0; i < r->nceilings; i++) {
-        put_escaped(t, "<tr><td>", r->ceilings[i].text, "</td><td>");
+        stk_html_escaped(t, "<tr><td>", r->ceilings[i].text, "</td><td>");
         put_gain(t, r->ceilings[i].gain);
         stk_text_put(t, "</td><td class=\"gain x\"></td></tr>");
     }
@@ -256,7 +260,7 @@ static void put_pipeline(const stk_report *r, stk_text *t)
         const stk_watch_stage *s = &r->stages[i];
         double n = s->elements ? (double)s->elements : 1;
         stk_text_put(t, "<tr%s>", i == r->limiting_stage ? " class=\"hot\"" : "");
-        put_escaped(t, "<td>", s->name, "</td>");
+        stk_html_escaped(t, "<td>", s->name, "</td>");
         stk_text_put(t,
                      "<td class=\"x\">%d</td><td>%s</td><td class=\"x\">%s</td>"
                      "<td class=\"x\">%s</td><td>%s</td>",
@@ -279,13 +283,13 @@ static void put_threads(const stk_report *r, stk_text *t)
     stk_text_put(t, "<h2>Threads over time</h2>\n<div class=\"wide\"><table class=\"over\">");
     for (int64_t i = 0; i < r->nthreads; i++) {
         const stk_thread_row *row = &r->threads[i];
-        put_escaped(t, "<tr><td>", row->name, "</td><td class=\"l\">");
+        stk_html_escaped(t, "<tr><td>", row->name, "</td><td class=\"l\">");
         stk_svg_spark(row->over, row->nover, 1, t);
         stk_text_put(t, "</td><td>%.0f %% busy</td></tr>", row->busy * 100);
     }
     stk_text_put(t, "</table></div>\n");
     if (r->device_busy > 0) {
-        put_escaped(t, "<p class=\"soft small\">", stk_report_device(r), ": ");
+        stk_html_escaped(t, "<p class=\"soft small\">", stk_report_device(r), ": ");
         stk_text_put(t, "kernels run %.0f %% of the time, then on %.2f threads.</p>\n",
                      r->device_busy * 100, r->device_threads);
     }
@@ -305,7 +309,7 @@ static void put_places(const stk_report *r, stk_text *t)
     for (int64_t i = 0; i < r->nplaces && i < MOST; i++) {
         const stk_layer_cost *p = &r->places[i];
         double share = p->seconds / wall;
-        put_escaped(t, "<tr><td>", p->place[0] ? p->place : "(not known)", "</td>");
+        stk_html_escaped(t, "<tr><td>", p->place[0] ? p->place : "(not known)", "</td>");
         stk_text_put(t,
                      "<td class=\"x\">%lld</td><td>%s</td><td>%s</td><td class=\"x\">%s</td>"
                      "<td class=\"l\"><span class=\"bar\" style=\"--w:%.3f\"></span> <span "
@@ -337,9 +341,9 @@ static void put_ops(const stk_report *r, stk_text *t)
                     "<th class=\"x\">GB/s</th><th class=\"l\">of the roofline</th></tr>");
     for (int64_t i = 0; i < r->nops && i < MOST; i++) {
         const stk_report_op *o = &r->ops[i];
-        put_escaped(t, "<tr><td>", o->label, "</td><td class=\"l soft x\">");
-        put_escaped(t, "", o->kernel, " &middot; ");
-        put_escaped(t, "", o->impl, "</td>");
+        stk_html_escaped(t, "<tr><td>", o->label, "</td><td class=\"l soft x\">");
+        stk_html_escaped(t, "", o->kernel, " &middot; ");
+        stk_html_escaped(t, "", o->impl, "</td>");
         stk_text_put(t,
                      "<td class=\"x\">%.1f</td><td>%s</td><td>%.1f %%</td>"
                      "<td class=\"x\">%.1f</td><td class=\"x\">%.1f</td>",
@@ -433,7 +437,7 @@ static void put_program(const stk_report *r, stk_text *t)
 
 void stk_report_put_html(const stk_report *r, stk_text *t)
 {
-    put_head(r, t);
+    stk_html_head(t, r->title[0] ? r->title : "Stoker report", r->machine, r->created);
     if (r->verdict) put_verdict(r, t);
     put_facts(r, t);
     if (r->verdict) put_advice(r, t);
@@ -453,5 +457,5 @@ void stk_report_put_html(const stk_report *r, stk_text *t)
     put_phases(r, t);
     put_memory(r, t);
     put_program(r, t);
-    stk_text_put(t, "<footer>stoker %s</footer></main></body></html>\n", r->version);
+    stk_html_foot(t, r->version);
 }
