@@ -92,17 +92,17 @@ static bool split(char *list, const char *names[MOST_DEVICES], int32_t *n)
     return true;
 }
 
-static int measure(const cli_args *args, stk_paradox_options *o)
+static int measure(const cli_args *args, stk_paradox_options o)
 {
     telling t = {.args = args, .bar = cli_wants_bar(args, STDERR_FILENO)};
     stk_paradox *p = NULL;
     stk_error err;
     stk_status status = cli_check_outputs(args, (const char *[]){"html", NULL}, &err);
-    o->progress = draw_progress;
-    o->row = tell_row;
-    o->context = &t;
+    o.progress = draw_progress;
+    o.row = tell_row;
+    o.context = &t;
     catch_signals();
-    if (status == STK_OK) status = stk_paradox_run(o, &p, &err);
+    if (status == STK_OK) status = stk_paradox_run(&o, &p, &err);
     if (t.bar) fprintf(stderr, "\r\x1b[K");
     if (status == STK_OK) status = tell(args, p, &err);
     stk_paradox_release(p);
@@ -119,7 +119,7 @@ static int run(const cli_args *args)
     char *list = strdup(cli_text(args, "device", ""));
     if (!list) return CLI_MEMORY;
     int code = split(list, names, &o.ndevices)
-                   ? measure(args, &o)
+                   ? measure(args, o)
                    : cli_usage(args, "--device takes %d names at most", MOST_DEVICES);
     free(list);
     return code;

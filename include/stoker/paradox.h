@@ -57,10 +57,10 @@ typedef struct stk_paradox_cell {
 
 typedef struct stk_paradox stk_paradox;
 typedef struct stk_paradox_options {
-    const char *only;           /* causes or rows: "3,5b"; NULL: all */
-    const char *const *devices; /* names */
-    int32_t
-        ndevices; /* 0: cpu:0, all GPUs, and apart:0 where there is one; CPUs behind OpenCL by name only */
+    const char *only; /* causes or rows: "3,5b"; NULL: all */
+    /* By name; 0: cpu:0, all GPUs, and apart:0 where there is one. CPUs behind OpenCL are taken by name only. */
+    const char *const *devices;
+    int32_t ndevices;
     double seconds; /* of measuring, about; 30 for each device */
     /* NULL, or called between turns, ten times a second at most: how much is done, what is measured; false ends it all with
      * STK_ERR_CANCELLED. */

@@ -260,6 +260,7 @@ static int check_values(const py_row *row, PyObject *const *in, const stk_attrs 
 
 static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, const stk_attrs *attrs)
 {
+    if (row->result == 'L' && py_needs_pieces(row, in, attrs)) return py_run_pieces(row, in, attrs);
     py_trace *trace = py_trace_current();
     bool symbolic = trace && row->random;
     for (Py_ssize_t i = 0; i < nin && !symbolic; i++) {

@@ -173,6 +173,9 @@ PyObject *py_op_new(const py_row *row); /* the callable */
 /* Runs a row on tensors that are converted already; gives the result. */
 PyObject *py_run_row(const py_row *row, Py_ssize_t nin, PyObject *const *in, int32_t nints,
                      const int64_t *ints, int32_t nreals, const double *reals);
+/* pieces.c: are these more than PY_MOST_OUTPUTS results? Then they are made a few at a time. */
+bool py_needs_pieces(const py_row *row, PyObject *const *in, const stk_attrs *attrs);
+PyObject *py_run_pieces(const py_row *row, PyObject *const *in, const stk_attrs *attrs);
 const py_row *py_row_find(const char *name);
 PyObject *py_call_row(const char *name, PyObject *const *args, size_t n); /* by Python arguments */
 int py_init_call(PyObject *module);

@@ -126,6 +126,7 @@ static PyMethodDef functions[] = {
     {"books_switch", py_books_switch, METH_O, NULL},
     {"books", py_books, METH_NOARGS, NULL},
     {"booked", py_booked, METH_VARARGS, NULL},
+    {"paradox", py_paradox, METH_VARARGS, NULL},
     {"examine", py_examine, METH_VARARGS, NULL},
     {"program_threads", py_program_threads, METH_O, NULL},
     {"variables_made", py_variables_made, METH_NOARGS, NULL},

@@ -45,6 +45,7 @@ int py_init_over(PyObject *module);
 PyObject *py_books_switch(PyObject *module, PyObject *on);
 PyObject *py_books(PyObject *module, PyObject *unused);
 PyObject *py_booked(PyObject *module, PyObject *given);
+PyObject *py_paradox(PyObject *module, PyObject *args);
 int py_init_function(PyObject *module);
 PyObject *py_functions_eager(PyObject *module, PyObject *yes);
 

@@ -7,6 +7,7 @@
     python -m stoker doctor program.py [arguments...]    the same, then probes on its own fit or loop: what would make it faster
     python -m stoker check program.py...           list what a program uses that Stoker does not have; runs nothing
     python -m stoker check --list [name]           list the names that Stoker has
+    python -m stoker paradox                       why is it slow? six causes and cures, measured here  (--help)
 """
 import os
 import sys
@@ -97,6 +98,10 @@ def main(arguments=None):
 
         return _check.main(rest)
     _hook.install(claim_distribution=True)
+    if word == "paradox":
+        from stoker import _paradox
+
+        return _paradox.main(rest)
     if word in ("profile", "doctor"):
         from stoker import _profile
 

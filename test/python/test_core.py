@@ -256,3 +256,21 @@ def test_nothing_leaks():
     work(4000)
     gc.collect()
     assert memory() - before < 4 << 20
+
+
+def test_more_results_than_one_operation_has():
+    from stoker import tf
+
+    x = tf.reshape(tf.range(3 * 700, dtype=tf.float32), (3, 700))
+    rows = tf.unstack(x, axis=1)
+    assert len(rows) == 700 and np.array_equal(np.stack([r.numpy() for r in rows], 1), x.numpy())
+    sizes = [1, 3] * 20 + [620]
+    parts = tf.split(x, sizes, axis=-1)
+    assert [p.shape[1] for p in parts] == sizes and np.array_equal(np.concatenate(parts, 1), x.numpy())
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.add_n([r * float(i) for i, r in enumerate(tf.unstack(x[:, :40], axis=1))])
+    want = np.where(np.arange(700) < 40, np.arange(700), 0).astype("float32")
+    assert np.array_equal(tape.gradient(y, x).numpy(), np.tile(want, (3, 1)))
+    recorded = tf.function(lambda x: (tf.add_n(tf.unstack(x[:, :40], axis=1)), tf.split(x, 35, axis=1)[34]))(x)
+    assert np.allclose(recorded[0], x.numpy()[:, :40].sum(1)) and np.array_equal(recorded[1], x.numpy()[:, 680:])

@@ -8,7 +8,7 @@
 stk_status stk_paradox_batches(stk_device *device, bool cured, stk_contender *out, stk_error *err)
 {
     enum { ROWS = 8192, SMALL = 8, LARGE = 512 };
-    stk_training what = {.layers = STK_SMALL_NET, .batch = cured ? LARGE : SMALL};
+    stk_training what = {.layers = stk_small_net, .batch = cured ? LARGE : SMALL};
     what.units = what.batch;
     STK_TRY(stk_paradox_rows(ROWS, STK_SMALL_NET_WIDTH, &what.x, &what.y, err));
     return stk_training_open(device, &what, out, err);
@@ -57,7 +57,7 @@ stk_status stk_paradox_epoch(stk_device *device, bool cured, stk_contender *out,
     if (cured) ds = stk_data_prefetch(scaled(ds, STK_AUTOTUNE, err), STK_AUTOTUNE, err);
     if (!ds) return err ? err->code : STK_ERR_MEMORY;
     return stk_training_open(
-        device, &(stk_training){.layers = STK_SMALL_NET, .dataset = ds, .units = BATCH}, out, err);
+        device, &(stk_training){.layers = stk_small_net, .dataset = ds, .units = BATCH}, out, err);
 }
 
 /* ---- 6b: results after every step ---------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ stk_status stk_paradox_read_back(stk_device *device, bool cured, stk_contender *
 {
     enum { ROWS = 8192, BATCH = 32 };
     stk_training what = {
-        .layers = STK_SMALL_NET, .batch = BATCH, .units = 1, .callback = cured ? NULL : &looking};
+        .layers = stk_small_net, .batch = BATCH, .units = 1, .callback = cured ? NULL : &looking};
     STK_TRY(stk_paradox_rows(ROWS, STK_SMALL_NET_WIDTH, &what.x, &what.y, err));
     return stk_training_open(device, &what, out, err);
 }

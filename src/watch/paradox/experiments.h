@@ -53,7 +53,7 @@ stk_status stk_training_weight(stk_trainer *t, stk_tensor **out, stk_error *err)
 /* Rows of numbers in 0 .. 1 that hang together with their labels in 0 .. 9; always the same. */
 stk_status stk_paradox_rows(int64_t rows, int64_t width, stk_tensor **x, stk_tensor **y,
                             stk_error *err);
-extern const char *const STK_SMALL_NET[]; /* 32 numbers to 10 classes, some thousand weights */
+extern const char *const stk_small_net[]; /* 32 numbers to 10 classes, some thousand weights */
 enum { STK_SMALL_NET_WIDTH = 32 };
 
 #endif

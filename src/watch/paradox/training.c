@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const STK_SMALL_NET[] = {"Input(shape=(32,))", "Dense(64, activation=relu)",
+const char *const stk_small_net[] = {"Input(shape=(32,))", "Dense(64, activation=relu)",
                                      "Dense(10)", NULL};
 
 typedef struct training {
