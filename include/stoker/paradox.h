@@ -13,8 +13,8 @@
  *     stk_text_free(text);
  *     stk_paradox_release(p);
  *
- * Nothing is downloaded and nothing is left behind: data is drawn at random, the record file has no name any more while it is
- * read. Rows of src/watch/paradox/experiments.def; doc/paradox.md explains them. */
+ * Nothing is downloaded and nothing is left behind: data is drawn at random, the record file has no name
+ * at all. Rows of src/watch/paradox/experiments.def; doc/paradox.md explains them. */
 #ifndef STOKER_PARADOX_H
 #define STOKER_PARADOX_H
 
@@ -40,8 +40,8 @@ STK_API stk_paradox_row stk_paradox_row_at(int32_t index); /* empty texts when t
 /* What became of one of the two. */
 typedef struct stk_paradox_side {
     double seconds; /* for one `per`; median of the turns */
-    /* Shares of its time: into each book, and into making models and programs; all 0 when there was too little to book. */
-    double book[STK_BOOK_COUNT], building;
+    /* Shares of its time (making models and programs is "building"); all 0 when there was too little to book. */
+    double book[STK_BOOK_COUNT];
 } stk_paradox_side;
 
 /* A row on a device. */

@@ -16,7 +16,7 @@ STOKER = os.path.abspath(sys.argv[1])
 QUICK = ["--seconds", "0.3"]
 ROWS = ["1a", "1b", "2", "3", "4", "5a", "5b", "6a", "6b"]
 BOOKS = {"input wait", "host code", "dispatch", "thread wait", "upload", "kernels", "optimizer", "download", "islands", "sync",
-         "callbacks", "residual", "building programs"}
+         "callbacks", "residual", "building"}
 
 
 class Paradox(unittest.TestCase):

@@ -147,7 +147,7 @@ static void check_cell(const stk_paradox_cell *c)
     CHECK(c->gain.low <= c->gain.best && c->gain.best <= c->gain.high && c->gain.low > 0);
     CHECK_NEAR(c->written.seconds / c->cured.seconds / c->gain.best, 1, 1e-9);
     for (int i = 0; i < 2; i++) {
-        double sum = sides[i]->building;
+        double sum = 0;
         for (int b = 0; b < STK_BOOK_COUNT; b++) sum += sides[i]->book[b];
         CHECK_MSG(fabs(sum - 1) < 0.01, "%s: its books add up to %g", stk_paradox_row_at(c->row).id,
                   sum);

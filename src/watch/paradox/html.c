@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char BUILDING[] = "#4a6fa5"; /* programs being made: no book of a step */
-
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static void put_cell(const stk_paradox_cell *c, stk_text *t)
@@ -79,7 +77,6 @@ static void put_bar(const stk_paradox_side *s, const char *what, double longest,
                  stk_time_text(s->seconds, time), s->seconds / longest * 100);
     for (int b = 0; b < STK_BOOK_COUNT; b++)
         put_piece(t, s->book[b], stk_book_colour((stk_book)b), stk_book_name((stk_book)b));
-    put_piece(t, s->building, BUILDING, "building programs");
     stk_text_put(t, "</span></td></tr>\n");
 }
 
@@ -89,8 +86,7 @@ static void put_books(const stk_paradox *p, stk_text *t)
     for (int b = 0; b < STK_BOOK_COUNT; b++)
         stk_text_put(t, "<span><i style=\"background:%s\"></i>%s</span>",
                      stk_book_colour((stk_book)b), stk_book_name((stk_book)b));
-    stk_text_put(t, "<span><i style=\"background:%s\"></i>building programs</span></div>\n",
-                 BUILDING);
+    stk_text_put(t, "</div>\n");
     for (int32_t i = 0; i < p->ncells; i++) {
         const stk_paradox_cell *c = &p->cells[i];
         stk_paradox_row row = stk_paradox_row_at(c->row);

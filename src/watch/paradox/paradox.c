@@ -110,7 +110,7 @@ static stk_status book(const stk_variant *v, stk_paradox_side *out, stk_error *e
     double wall = stk_report_seconds(r, STK_BOOK_COUNT);
     for (int b = 0; b < STK_BOOK_COUNT && wall > 0; b++) out->book[b] = r->book[b] / wall;
     if (c->builds) {
-        out->building = out->book[STK_BOOK_RESIDUAL];
+        out->book[STK_BOOK_BUILD] += out->book[STK_BOOK_RESIDUAL];
         out->book[STK_BOOK_RESIDUAL] = 0;
     }
     stk_report_release(r);

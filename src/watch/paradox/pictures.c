@@ -1,15 +1,16 @@
 /* pictures.c - experiments with pictures that are augmented on their way to a small convolutional net. */
+#define _GNU_SOURCE /* memfd_create */
 #include "watch/paradox/experiments.h"
 
+#include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "stoker/sources.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { PICTURES = 512, SIDE = 64, CUT = 56, CHANNELS = 3, BATCH = 32, SEED = 5 };
@@ -77,56 +78,65 @@ stk_status stk_paradox_pictures_memory(stk_device *device, bool cured, stk_conte
 
 /* ---- a file of records ------------------------------------------------------------------------------------------ */
 
-static stk_status write_records(const char *path, const stk_tensor *x, const stk_tensor *y,
-                                stk_error *err)
+/* One frame: length, its checksum, the record, its checksum. */
+static stk_status write_frame(FILE *to, const char *record, size_t size, stk_error *err)
 {
-    enum { BYTES = SIDE * SIDE * CHANNELS };
-    stk_record_writer *w = NULL;
-    STK_TRY(stk_record_writer_new(path, NULL, &w, err));
-    stk_status status = STK_OK;
-    for (int64_t i = 0; i < PICTURES && status == STK_OK; i++) {
-        stk_string bytes = {(const char *)x->data + i * BYTES, BYTES};
-        stk_tensor *image = NULL, *label = NULL;
-        char *record = NULL;
-        size_t size = 0;
-        status = stk_tensor_strings(0, NULL, &bytes, &image, err);
-        if (status == STK_OK)
-            status = stk_tensor_from(STK_I64, 0, NULL, (const int64_t *)y->data + i, &label, err);
-        if (status == STK_OK)
-            status = stk_example_encode(2, (stk_named_tensor[]){{"image", image}, {"label", label}},
-                                        &record, &size, err);
-        if (status == STK_OK) status = stk_record_write(w, record, size, err);
-        stk_bytes_free(record);
-        stk_tensor_release(image);
-        stk_tensor_release(label);
-    }
-    if (status == STK_OK) return stk_record_writer_commit(w, err);
-    stk_record_writer_abandon(w);
+    uint64_t length = size;
+    uint32_t of_length = stk_crc32c_mask(stk_crc32c(0, &length, sizeof length));
+    uint32_t of_record = stk_crc32c_mask(stk_crc32c(0, record, size));
+    bool whole = fwrite(&length, sizeof length, 1, to) == 1 &&
+                 fwrite(&of_length, sizeof of_length, 1, to) == 1 &&
+                 fwrite(record, 1, size, to) == size &&
+                 fwrite(&of_record, sizeof of_record, 1, to) == 1;
+    return whole ? STK_OK : stk_fail(err, STK_ERR_IO, "records in memory: %s", strerror(errno));
+}
+
+static stk_status write_record(FILE *to, const void *pixels, const int64_t *number, stk_error *err)
+{
+    stk_string bytes = {pixels, SIDE * SIDE * CHANNELS};
+    stk_tensor *image = NULL, *label = NULL;
+    char *record = NULL;
+    size_t size = 0;
+    stk_status status = stk_tensor_strings(0, NULL, &bytes, &image, err);
+    if (status == STK_OK) status = stk_tensor_from(STK_I64, 0, NULL, number, &label, err);
+    if (status == STK_OK)
+        status = stk_example_encode(2, (stk_named_tensor[]){{"image", image}, {"label", label}},
+                                    &record, &size, err);
+    if (status == STK_OK) status = write_frame(to, record, size, err);
+    stk_bytes_free(record);
+    stk_tensor_release(image);
+    stk_tensor_release(label);
     return status;
 }
 
-/* A file that lost its name as soon as it was whole: it is read through the descriptor, and is gone with the process, however
- * that ends. */
-static stk_status make_records(int *file, char *path, size_t room, stk_error *err)
+static stk_status write_records(int file, stk_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    char named[512];
     stk_tensor *x = NULL, *y = NULL;
-    *file = -1;
-    snprintf(named, sizeof named, "%s/stoker-paradox-%ld.tfrecord",
-             folder && *folder ? folder : "/tmp", (long)getpid());
+    int copy = dup(file);
+    FILE *to = copy >= 0 ? fdopen(copy, "wb") : NULL;
+    if (!to) {
+        if (copy >= 0) close(copy);
+        return stk_fail(err, STK_ERR_IO, "records in memory: %s", strerror(errno));
+    }
     stk_status status = draw(&x, &y, err);
-    if (status == STK_OK) status = write_records(named, x, y, err);
+    for (int64_t i = 0; i < PICTURES && status == STK_OK; i++)
+        status = write_record(to, (const char *)x->data + i * SIDE * SIDE * CHANNELS,
+                              (const int64_t *)y->data + i, err);
     stk_tensor_release(x);
     stk_tensor_release(y);
-    STK_TRY(status);
-    *file = open(named, O_RDONLY | O_CLOEXEC);
-    int failure = errno;
-    unlink(named);
+    if (fclose(to) != 0 && status == STK_OK)
+        status = stk_fail(err, STK_ERR_IO, "records in memory: %s", strerror(errno));
+    return status;
+}
+
+/* A file without a name, read through its descriptor: it is gone with the process, however that ends. */
+static stk_status make_records(int *file, char *path, size_t room, stk_error *err)
+{
+    *file = memfd_create("stoker-paradox", MFD_CLOEXEC);
     if (*file < 0)
-        return stk_fail(err, STK_ERR_IO, "%s: cannot be opened: %s", named, strerror(failure));
+        return stk_fail(err, STK_ERR_IO, "a file in memory for records: %s", strerror(errno));
     snprintf(path, room, "/proc/self/fd/%d", *file);
-    return STK_OK;
+    return write_records(*file, err);
 }
 
 typedef struct over_file { /* a contender, and the file it reads */

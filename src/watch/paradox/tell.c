@@ -24,7 +24,7 @@ char *stk_paradox_times_text(double times, char text[24])
 
 char *stk_paradox_books_line(const stk_paradox_side *s, char *text, size_t room)
 {
-    stk_budget b = {.total = 1, .build = s->building};
+    stk_budget b = {.total = 1};
     memcpy(b.seconds, s->book, sizeof b.seconds);
     return stk_budget_line(&b, text, room);
 }
@@ -172,7 +172,6 @@ static void json_side(stk_json_writer *w, const char *name, const stk_paradox_si
     stk_json_begin_object(w);
     for (int b = 0; b < STK_BOOK_COUNT; b++)
         if (s->book[b] > 0) json_number(w, stk_book_name((stk_book)b), s->book[b]);
-    if (s->building > 0) json_number(w, "building programs", s->building);
     stk_json_end_object(w);
     stk_json_end_object(w);
 }
