@@ -34,13 +34,13 @@
 #include "base/cpus.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/trace.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -449,11 +449,7 @@ stk_pool_stats stk_pool_read_stats(const stk_pool *pool)
 
 static bool start_worker(worker *w)
 {
-    sigset_t all, old; /* signals belong to the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&w->handle, NULL, work, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int failed = stk_thread_start(&w->handle, work, w);
     errno = failed;
     if (failed) return false;
     char name[16];

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/trace.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum { MAX_THREADS = 1024 };
@@ -136,11 +136,7 @@ static stk_status add_hand(stk_workers *w, stk_error *err)
     hand *h = stk_calloc(1, sizeof *h);
     if (!h) return stk_fail_memory(err, "workers", sizeof *h);
     h->workers = w;
-    sigset_t all, old; /* signals belong to the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&h->handle, NULL, work, h);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int failed = stk_thread_start(&h->handle, work, h);
     if (failed) {
         stk_free(h);
         return stk_fail(err, STK_ERR_MEMORY,

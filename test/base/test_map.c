@@ -4,6 +4,7 @@
 #include "temporary.h"
 
 #include "base/map.h"
+#include "base/thread.h"
 #include "base/spill.h"
 #include "base/tensor.h"
 
@@ -55,7 +56,8 @@ TEST(a_file_that_becomes_shorter)
     CHECK_OK(stk_map_check(&m, &err));
     REQUIRE(CHECK(truncate(temporary("cut"), 10 * page_size()) == 0));
     pthread_t threads[4];
-    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, sum_in_thread, &m);
+    for (int i = 0; i < 4; i++)
+        CHECK(!stk_thread_start(&threads[i], sum_in_thread, &m)); /* our own threads */
     for (int i = 0; i < 4; i++) {
         void *sum = NULL;
         pthread_join(threads[i], &sum);

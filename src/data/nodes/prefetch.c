@@ -4,13 +4,13 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/thread.h"
 #include "base/trace.h"
 #include "data/workers/marks.h"
 #include "data/core/patience.h"
 #include "data/core/run.h"
 #include "data/workers/tune.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,11 +112,7 @@ static stk_status open(stk_iter *it, stk_error *err)
 static stk_status start(stk_iter *it, stk_error *err)
 {
     line *own = it->own;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int failed = pthread_create(&own->thread, NULL, read_ahead, it);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int failed = stk_thread_start(&own->thread, read_ahead, it);
     if (failed)
         return stk_fail(err, STK_ERR_MEMORY, "prefetch: the system refused a thread: %s",
                         strerror(failed));

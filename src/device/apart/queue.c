@@ -1,6 +1,8 @@
 /* Jobs in a list, one thread that takes them off. */
 #include "device/apart/queue.h"
 
+#include "base/thread.h"
+
 #include <stdlib.h>
 #include <time.h>
 
@@ -45,7 +47,7 @@ stk_status stk_apart_queue_start(stk_apart_queue *q, const char *name, stk_trace
     pthread_cond_init(&q->less, NULL);
     q->last = &q->first;
     q->latency_ns = latency_ns;
-    q->started = pthread_create(&q->thread, NULL, work, q) == 0;
+    q->started = stk_thread_start(&q->thread, work, q) == 0;
     if (!q->started) return stk_fail(err, STK_ERR_DEVICE, "%s: no thread for its queue", name);
     return STK_OK;
 }
