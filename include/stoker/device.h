@@ -51,6 +51,10 @@ STK_API void stk_device_release(stk_device *device);
 STK_API void stk_device_describe(stk_device *device, stk_device_report *out);
 STK_API const char *stk_device_name(const stk_device *device); /* "cpu:0"; "" for NULL */
 
+/* Bytes that tensors, variables and programs hold on a device with memory of its own, and the most they held so far; with
+ * `forget` the counting of the most begins again. */
+STK_API void stk_device_memory(stk_device *device, bool forget, int64_t *used, int64_t *peak);
+
 /* Where the elements of a tensor are: NULL is the host's memory. */
 STK_API stk_device *stk_tensor_device(const stk_tensor *t);
 /* The same numbers there (NULL: on the host); the same tensor when it is there already, or when the device works on the host's
@@ -58,6 +62,10 @@ STK_API stk_device *stk_tensor_device(const stk_tensor *t);
  * take such tensors as they are, and what is computed from one stays there. */
 STK_API STK_MUST_USE stk_status stk_tensor_to(stk_tensor *t, stk_device *device, stk_tensor **out,
                                               stk_error *err);
+
+/* The numbers of `from` into the memory of `to`, wherever the two are. On the host as stk_tensor_copy; otherwise dtypes and shapes
+ * are the same. */
+STK_API STK_MUST_USE stk_status stk_tensor_write(stk_tensor *to, stk_tensor *from, stk_error *err);
 
 /* Host memory that goes up to this device fastest, for the batches of a stream (stk_stream_options.memory): what is fed from
  * there is not copied on the way. All NULL for devices that share the host's memory. */

@@ -64,6 +64,14 @@ STK_API stk_status stk_eager_built(stk_eager *e, stk_keyed_build *build, const s
                                    int32_t nin, stk_tensor *const *in, int32_t *nout,
                                    stk_tensor **out);
 
+/* ---- eager calls on several devices --------------------------------------------------------------------
+ * The calls that follow run on this device and leave their results there, wherever their inputs are; tapes go on. What the
+ * device does not take runs on the CPU and stays there or, when strict, fails with STK_ERR_UNSUPPORTED. */
+STK_API stk_status stk_eager_move(stk_eager *e, stk_device *device, bool strict);
+/* Told of every operation that ran (moved contexts only): where, and once for each that the wanted device lacks, why. */
+typedef void stk_eager_watcher(void *context, const char *op, stk_device *ran, const char *lacks);
+STK_API void stk_eager_watch(stk_eager *e, stk_eager_watcher *watcher, void *context);
+
 /* ---- tapes ----------------------------------------------------------------------------------------------
  * As stk_tape_gradient, for several y: dy (NULL, or NULL in places: ones) arrives at them. dx[i] is NULL, not zeros,
  * where no y depends on x[i]. */
@@ -79,8 +87,8 @@ STK_API stk_status stk_tape_note_host(stk_eager *e, const stk_host *host, int32_
                                       stk_tensor *const *x, int32_t ny, stk_tensor *const *y);
 
 /* ---- variables in memory of the caller ----------------------------------------------------------------------
- * The variable `name` of the store is from now on the memory of t, which must be dense; the store keeps a handle. For
- * devices that share the memory of the host. */
+ * The variable `name` of the store is from now on the memory of t, which must be dense; the store keeps a handle. It
+ * is memory that the store's device sees: of the host, or of the device itself (stk_tensor_to). */
 STK_API STK_MUST_USE stk_status stk_store_adopt(stk_store *s, const char *name, stk_tensor *t,
                                                 stk_error *err);
 /* A handle on the memory of a variable: programs write into what it shows. Keeps the store alive. */
@@ -102,6 +110,9 @@ STK_API int32_t stk_program_outputs(const stk_program *p);
  * be dense and of the output's type. p comes from stk_program_new_caller. */
 STK_API STK_MUST_USE stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in,
                                                  int32_t nout, stk_tensor **out, stk_error *err);
+/* From now on the handles that stk_program_call hands out show memory of the program's device, and it returns while the
+ * device still works. Inputs that are on the device are taken where they are, always. */
+STK_API void stk_program_results_stay(stk_program *p, bool stay);
 
 /* Loops of programs that this thread runs ask about every 50 ms, between two trips; true ends the run with
  * STK_ERR_CANCELLED. What variables hold then is what the trips so far have written. NULL (the start): nobody is asked. */

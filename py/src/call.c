@@ -88,6 +88,8 @@ static PyObject *show_failure(const py_row *row, const stk_error *err, Py_ssize_
                               PyObject *const *in)
 {
     char a[200], b[200];
+    if (err->code == STK_ERR_UNSUPPORTED && py_devices_on && py_is_strict())
+        return py_raise_placement(row->tf, py_device_now(), err->message);
     if (err->code != STK_ERR_SHAPE && err->code != STK_ERR_ARGUMENT) return py_raise(err, row->tf);
     if (nin == 2 && row->op >= 0 && err->code == STK_ERR_SHAPE)
         return py_raise_code(err->code, row->tf, "Incompatible shapes: %s vs. %s",
@@ -160,13 +162,16 @@ static PyObject *run_eager(const py_row *row, Py_ssize_t nin, PyObject *const *i
         return py_raise_code(STK_ERR_RANGE, row->tf, "%zd inputs; %d are possible", nin, MOST);
     for (Py_ssize_t i = 0; i < nin; i++) t[i] = ((py_tensor *)in[i])->t;
     stk_status status;
+    if (py_devices_on && py_eager_place(e, nin, t)) return NULL;
     py_booking booking = py_book_begin();
+    if (py_devices_on) py_run_begin(row->tf);
     if (is_long(row, nin, t)) {
         Py_BEGIN_ALLOW_THREADS status = run_now(e, row, nin, t, attrs, &nout, out);
         Py_END_ALLOW_THREADS
     } else {
         status = run_now(e, row, nin, t, attrs, &nout, out);
     }
+    if (py_devices_on) py_run_end();
     if (status != STK_OK && py_takes_strings(row, nin, in))
         return py_run_strings(row, nin, in, attrs);
     py_book_end(booking, PY_BOOK_EAGER);
@@ -212,12 +217,12 @@ static PyObject *record(py_trace *trace, const py_row *row, Py_ssize_t nin, PyOb
     return result;
 }
 
-/* What the engine computes with a silent 0, TensorFlow refuses. Programs keep the 0. */
+/* What the engine computes with a silent 0, TensorFlow refuses on the processor. Programs and other devices keep the 0. */
 static int64_t integer_at(const stk_tensor *t, int64_t i) { return (int64_t)stk_tensor_at(t, i); }
 
 static int check_operand(const py_row *row, const stk_tensor *t, bool power)
 {
-    if (!strchr("IU", py_dtype_kind(t->dtype))) return 0;
+    if (!strchr("IU", py_dtype_kind(t->dtype)) || stk_tensor_device(t)) return 0;
     for (int64_t i = 0, n = stk_tensor_count(t); i < n; i++) {
         int64_t v = integer_at(t, i);
         if (power ? v >= 0 : v != 0) continue;
@@ -233,7 +238,7 @@ static int check_indices(const py_row *row, const stk_tensor *x, const stk_tenso
                          int64_t axis)
 {
     if (axis < 0) axis += x->rank;
-    if (axis < 0 || axis >= x->rank) return 0;
+    if (axis < 0 || axis >= x->rank || stk_tensor_device(index)) return 0;
     for (int64_t i = 0, n = stk_tensor_count(index); i < n; i++) {
         int64_t v = integer_at(index, i);
         if (v >= 0 && v < x->shape[axis]) continue;

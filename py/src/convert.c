@@ -605,8 +605,8 @@ stk_tensor *py_to_eager(PyObject *o, int dtype, const char *what)
 {
     PyObject *t = py_to_tensor(o, dtype, -1);
     if (!t) return NULL;
-    stk_tensor *handle = stk_tensor_retain(((py_tensor *)t)->t);
-    if (!handle)
+    stk_tensor *handle = ((py_tensor *)t)->t ? py_on_host(((py_tensor *)t)->t) : NULL;
+    if (!handle && !PyErr_Occurred())
         PyErr_Format(PyExc_TypeError,
                      "%s: the value is only known when the function runs; it must "
                      "be known while it is traced",

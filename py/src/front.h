@@ -111,6 +111,31 @@ int py_trace_check(py_trace *trace,
                    const char *op); /* raises the graph's mistake, if there is one */
 int py_init_trace(PyObject *module);
 
+/* ---- devices.c ------------------------------------------------------------------------------------------- */
+extern bool py_devices_on; /* something may be elsewhere than in the host's memory */
+stk_device *py_device_open(const char *name); /* borrowed */
+stk_device *py_cpu(void);
+stk_device *py_device_now(void); /* where a program that is made now runs; borrowed */
+bool py_device_is_host(stk_device *d);
+int py_eager_place(stk_eager *e, Py_ssize_t nin, stk_tensor *const *in); /* before an eager call */
+void py_eager_listen(stk_eager *e);
+void py_run_begin(const char *tf); /* names what runs on this thread, for messages */
+void py_run_end(void);
+const char *py_running(const char *op);
+void py_log_placement(const char *op, stk_device *ran);
+bool py_logs_placement(void);
+bool py_is_scoped(void); /* inside of tf.device */
+bool py_is_strict(void); /* a device was asked for by name, and no other will do */
+void py_tell_lacking(const char *op, stk_device *d, const char *why);
+/* The device lacks the operation, and soft placement is off. */
+void *py_raise_placement(const char *op, stk_device *d, const char *why);
+void py_device_text(stk_device *d, char *text, size_t size); /* NULL: the processor */
+PyObject *py_device_of(const stk_tensor *t);
+stk_tensor *py_on_host(stk_tensor *t); /* a handle on the host, the same one when it is there */
+PyObject *py_settle(PyObject *tensor);
+void py_devices_in_child(void);
+int py_init_devices(PyObject *module);
+
 /* ---- tape.c ---------------------------------------------------------------------------------------------------- */
 bool py_tapes_active(void);
 void py_tape_saw_variable(py_variable *v, py_tensor *value);

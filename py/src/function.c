@@ -124,6 +124,14 @@ static PyObject *run_entry(PyObject *entry, key *k)
     return r;
 }
 
+/* Programs are made for a device. */
+static bool put_device(key *k)
+{
+    stk_device *d = py_devices_on ? py_device_now() : NULL;
+    bool scoped = py_is_scoped();
+    return !py_devices_on || (d && put(k, &d, sizeof d) && put(k, &scoped, sizeof scoped));
+}
+
 static PyObject *fast_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     fast_function *f = (fast_function *)self;
@@ -133,7 +141,7 @@ static PyObject *fast_call(PyObject *self, PyObject *args, PyObject *kwargs)
     key k;
     k.size = 0, k.n = 0;
     PyObject *entry = NULL, *r = NULL;
-    if (put_list(&k, args, 0)) {
+    if (put_device(&k) && put_list(&k, args, 0)) {
         PyObject *text = PyBytes_FromStringAndSize(k.text, (Py_ssize_t)k.size);
         entry = text ? Py_XNewRef(PyDict_GetItemWithError(f->cache, text)) : NULL;
         Py_XDECREF(text);
@@ -155,7 +163,7 @@ static PyObject *remember(PyObject *self, PyObject *given)
     if (!PyArg_ParseTuple(given, "O!O!OO", &PyTuple_Type, &args, &PyList_Type, &tensors, &program,
                           &packer))
         return NULL;
-    bool same = put_list(&k, args, 0) && k.n == PyList_GET_SIZE(tensors);
+    bool same = put_device(&k) && put_list(&k, args, 0) && k.n == PyList_GET_SIZE(tensors);
     for (Py_ssize_t i = 0; same && i < k.n; i++) { /* an array became a tensor twice */
         py_tensor *a = (py_tensor *)k.tensor[i], *b = (py_tensor *)PyList_GET_ITEM(tensors, i);
         same = (PyObject *)a == (PyObject *)b ||

@@ -15,13 +15,16 @@ static void in_child(void)
 {
     eager = NULL;
     pthread_setspecific(eager_key, NULL);
+    py_devices_in_child();
 }
 
 stk_eager *py_eager(void)
 {
     stk_error err;
     if (eager) return eager;
-    if (stk_eager_new(NULL, &eager, &err) != STK_OK) return py_raise(&err, NULL);
+    if (!py_cpu()) return NULL;
+    if (stk_eager_new(py_cpu(), &eager, &err) != STK_OK) return py_raise(&err, NULL);
+    py_eager_listen(eager);
     pthread_setspecific(eager_key, eager);
     return eager;
 }
@@ -45,7 +48,8 @@ static PyObject *convert(PyObject *module, PyObject *const *args, Py_ssize_t n)
     bool given = n > 1 && args[1] != Py_None, hinted = n > 2 && args[2] != Py_None;
     if (given && py_dtype_parse(args[1], &dtype)) return NULL;
     if (hinted && py_dtype_parse(args[2], &preferred)) return NULL;
-    return py_to_tensor(args[0], given ? (int)dtype : -1, hinted ? (int)preferred : -1);
+    PyObject *made = py_to_tensor(args[0], given ? (int)dtype : -1, hinted ? (int)preferred : -1);
+    return py_devices_on && !py_is_tensor(args[0]) ? py_settle(made) : made;
 }
 
 static PyObject *is_tensor(PyObject *module, PyObject *o)
@@ -152,10 +156,10 @@ PyMODINIT_FUNC PyInit__stoker(void)
     if (!m) return NULL;
     if (pthread_key_create(&eager_key, end_of_thread)) return PyErr_NoMemory();
     pthread_atfork(NULL, NULL, in_child);
-    if (py_init_dtype(m) || py_init_shape(m) || py_init_tensor(m) || py_init_variable(m) ||
-        py_init_trace(m) || py_init_program(m) || py_init_tape(m) || py_init_call(m) ||
-        py_init_data_error(m) || py_init_pipeline(m) || py_init_map_fn(m) || py_init_host_fn(m) ||
-        py_init_iterator(m) || py_init_over(m) || py_init_function(m) ||
+    if (py_init_devices(m) || py_init_dtype(m) || py_init_shape(m) || py_init_tensor(m) ||
+        py_init_variable(m) || py_init_trace(m) || py_init_program(m) || py_init_tape(m) ||
+        py_init_call(m) || py_init_data_error(m) || py_init_pipeline(m) || py_init_map_fn(m) ||
+        py_init_host_fn(m) || py_init_iterator(m) || py_init_over(m) || py_init_function(m) ||
         PyModule_AddStringConstant(m, "version", stk_version())) {
         Py_DECREF(m);
         return NULL;

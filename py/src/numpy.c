@@ -43,7 +43,9 @@ static PyObject *item_of(const stk_tensor *t, int64_t index)
 PyObject *py_item(const stk_tensor *t, int64_t index)
 {
     py_booking booking = py_book_begin();
-    PyObject *made = item_of(t, index);
+    stk_tensor *here = py_on_host((stk_tensor *)(uintptr_t)t);
+    PyObject *made = here ? item_of(here, index) : NULL;
+    stk_tensor_release(here);
     py_book_end(booking, PY_BOOK_READ);
     return made;
 }
@@ -139,9 +141,12 @@ static PyObject *array_to_numpy(const stk_tensor *t)
 PyObject *py_to_numpy(py_tensor *o)
 {
     py_booking booking = py_book_begin();
-    PyObject *made = o->t->dtype == STK_STRING ? strings_to_numpy(o->t)
-                     : o->t->rank == 0         ? scalar_to_numpy(o->t)
-                                               : array_to_numpy(o->t);
+    stk_tensor *here = py_on_host(o->t);
+    PyObject *made = !here                       ? NULL
+                     : here->dtype == STK_STRING ? strings_to_numpy(here)
+                     : here->rank == 0           ? scalar_to_numpy(here)
+                                                 : array_to_numpy(here);
+    stk_tensor_release(here);
     py_book_end(booking, PY_BOOK_READ);
     return made;
 }

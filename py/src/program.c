@@ -14,8 +14,19 @@ typedef struct py_program {
     py_variable **written;   /* borrowed from the trace */
     PyThread_type_lock busy; /* a program is run by one thread at a time */
     int64_t runs;
+    bool is_away; /* on a device with memory of its own */
+    bool told;    /* where its operations run */
     bool is_long; /* worth giving up the interpreter lock */
+    Py_ssize_t nguests;
+    struct guest *guests; /* variables that live elsewhere */
 } py_program;
+
+/* A variable of another device: its value comes before each run, and goes back when the run has written it. */
+typedef struct guest {
+    py_variable *variable; /* borrowed from the trace */
+    stk_tensor *here;
+    bool written;
+} guest;
 
 static PyTypeObject *program_type;
 
@@ -23,28 +34,91 @@ static PyTypeObject *program_type;
 
 static int32_t most_threads;
 
-static stk_status compile_now(py_program *p, const stk_graph *g, stk_error *err)
+/* What the variable is for the program: its own memory, or a copy on the program's device. */
+static stk_status memory_for(py_program *p, const py_traced_variable *v, stk_device *d,
+                             stk_tensor **out, stk_error *err)
+{
+    stk_tensor *memory = py_variable_memory(v->variable);
+    stk_device *on = stk_tensor_device(memory);
+    if (on ? on == d : py_device_is_host(d)) {
+        *out = memory;
+        return STK_OK;
+    }
+    guest *at = &p->guests[p->nguests];
+    stk_status status = stk_tensor_to(memory, py_device_is_host(d) ? NULL : d, &at->here, err);
+    if (status != STK_OK) return status;
+    at->variable = v->variable;
+    at->written = v->assigned;
+    p->nguests++;
+    *out = at->here;
+    return STK_OK;
+}
+
+/* Where programs go, else where the first variable is that lives on a device. */
+static stk_device *device_for(const py_trace *t)
+{
+    stk_device *d = py_device_now();
+    if (!py_devices_on || !d || py_is_scoped() || !py_device_is_host(d)) return d;
+    for (Py_ssize_t i = 0; i < t->nvariables; i++) {
+        stk_device *on = stk_tensor_device(py_variable_memory(t->variables[i].variable));
+        if (on) return on;
+    }
+    return d;
+}
+
+static stk_status compile_now(py_program *p, const stk_graph *g, stk_device *d, stk_error *err)
 {
     stk_program_options options = stk_program_options_defaults();
+    options.device = d;
     options.threads = most_threads;
-    stk_status status = stk_store_new(NULL, &options.store, err);
+    stk_status status = stk_store_new(d, &options.store, err);
     for (Py_ssize_t i = 0; i < p->trace->nvariables && status == STK_OK; i++) {
         char name[32];
+        stk_tensor *memory = NULL;
         PyOS_snprintf(name, sizeof name, "v%zd", i);
-        status = stk_store_adopt(options.store, name,
-                                 py_variable_memory(p->trace->variables[i].variable), err);
+        status = memory_for(p, &p->trace->variables[i], d, &memory, err);
+        if (status == STK_OK) status = stk_store_adopt(options.store, name, memory, err);
     }
     if (status == STK_OK) status = stk_program_new_caller(g, &options, &p->p, err);
+    if (status == STK_OK) stk_program_results_stay(p->p, true);
     stk_store_release(options.store);
     return status;
 }
 
-static stk_status compile_trace(py_program *p, const stk_graph *g, stk_error *err)
+/* What the device lacks is said, or refused. */
+static int tell_islands(py_program *p, stk_device *d)
 {
+    enum { MOST = 32 };
+    stk_island *all = PyMem_Calloc(MOST, sizeof *all);
+    if (!all) return PyErr_NoMemory(), -1;
+    int32_t n = stk_program_islands(p->p, MOST, all);
+    bool refused = n && py_is_strict();
+    if (refused) py_raise_placement(all[0].op, d, all[0].reason);
+    for (int32_t i = 0; i < n && i < MOST && !refused; i++)
+        if (strcmp(all[i].op, "host")) /* a function of Python's is nowhere else anyhow */
+            py_tell_lacking(all[i].op, d, all[i].reason);
+    PyMem_Free(all);
+    return refused ? -1 : 0;
+}
+
+static int compile_trace(py_program *p, const stk_graph *g)
+{
+    stk_error err;
+    stk_status status;
+    stk_device *d = device_for(p->trace);
+    p->guests = PyMem_Calloc((size_t)p->trace->nvariables + 1, sizeof *p->guests);
+    if (!d || !p->guests) return d ? (PyErr_NoMemory(), -1) : -1;
     py_booking booking = py_book_begin();
-    stk_status status = compile_now(p, g, err);
-    py_book_end(booking, PY_BOOK_COMPILE);
-    return status;
+    Py_BEGIN_ALLOW_THREADS status = compile_now(p, g, d, &err);
+    Py_END_ALLOW_THREADS py_book_end(booking, PY_BOOK_COMPILE);
+    if (status != STK_OK) {
+        py_raise(&err, NULL);
+        return -1;
+    }
+    p->nin = stk_program_inputs(p->p);
+    p->nout = stk_program_outputs(p->p);
+    p->is_away = !py_device_is_host(d);
+    return p->is_away ? tell_islands(p, d) : 0;
 }
 
 static int add_outputs(py_trace *t, PyObject *outputs)
@@ -85,26 +159,18 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 {
     (void)kwargs;
     PyObject *trace, *outputs;
-    stk_error err;
-    stk_status status;
     if (!PyArg_ParseTuple(args, "O!O!", py_trace_type, &trace, &PyList_Type, &outputs)) return NULL;
     py_program *p = (py_program *)type->tp_alloc(type, 0);
     if (!p) return NULL;
     p->call = program_vectorcall;
     p->trace = (py_trace *)Py_NewRef(trace);
     p->busy = PyThread_allocate_lock();
-    if (!p->busy || add_outputs(p->trace, outputs) || note_variables(p)) goto fail;
-    Py_BEGIN_ALLOW_THREADS status = compile_trace(p, p->trace->g, &err);
-    Py_END_ALLOW_THREADS if (status != STK_OK)
-    {
-        py_raise(&err, NULL);
+    if (!p->busy || add_outputs(p->trace, outputs) || note_variables(p) ||
+        compile_trace(p, p->trace->g))
         goto fail;
-    }
-    p->nin = stk_program_inputs(p->p);
-    p->nout = stk_program_outputs(p->p);
     stk_program_stats stats;
     stk_program_describe(p->p, &stats);
-    p->is_long = stats.flops > 2e5 || stats.bytes > 1e6;
+    p->is_long = p->is_away || stats.flops > 2e5 || stats.bytes > 1e6;
     return (PyObject *)p;
 fail:
     Py_DECREF(p);
@@ -140,14 +206,10 @@ static PyObject *program_part(PyObject *class, PyObject *args)
     p->busy = PyThread_allocate_lock();
     stk_status status = stk_graph_part(t->g, (int32_t)nhand, vals, (int32_t)nout, y, (int32_t)room,
                                        used, &n, &g, &err);
-    if (status == STK_OK) status = compile_trace(p, g, &err);
+    if (status != STK_OK) py_raise(&err, NULL);
+    int failed = status != STK_OK || compile_trace(p, g);
     stk_graph_release(g);
-    if (status != STK_OK) {
-        py_raise(&err, NULL);
-        goto done;
-    }
-    p->nin = stk_program_inputs(p->p);
-    p->nout = stk_program_outputs(p->p);
+    if (failed) goto done;
     p->is_long = true;
     which = PyList_New(0);
     for (int32_t k = 0; which && k < n; k++) {
@@ -170,6 +232,8 @@ static void program_dealloc(PyObject *self)
     py_program *p = (py_program *)self;
     PyTypeObject *type = Py_TYPE(self);
     stk_program_release(p->p);
+    for (Py_ssize_t i = 0; i < p->nguests; i++) stk_tensor_release(p->guests[i].here);
+    PyMem_Free(p->guests);
     PyMem_Free(p->written);
     PyMem_Free(p->dtypes);
     if (p->busy) PyThread_free_lock(p->busy);
@@ -197,6 +261,39 @@ static stk_tensor *handle_of(PyObject *o)
     return t ? t : py_to_eager(o, -1, "a program's input");
 }
 
+static stk_status fetch_guests(py_program *p, bool back, stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (Py_ssize_t i = 0; i < p->nguests && status == STK_OK; i++) {
+        guest *g = &p->guests[i];
+        stk_tensor *home = py_variable_memory(g->variable);
+        if (!back)
+            status = stk_tensor_write(g->here, home, err);
+        else if (g->written)
+            status = stk_tensor_write(home, g->here, err);
+    }
+    return status;
+}
+
+static stk_status call_away(py_program *p, stk_tensor **in, stk_tensor **out, stk_error *err)
+{
+    stk_status status = fetch_guests(p, false, err);
+    if (status == STK_OK) status = stk_program_call(p->p, p->nin, in, p->nout, out, err);
+    if (status == STK_OK) status = fetch_guests(p, true, err);
+    return status;
+}
+
+/* With tf.debugging.set_log_device_placement: a line for the program, and once the table of its operations. */
+static void log_run(py_program *p)
+{
+    char *text = NULL;
+    stk_error err;
+    py_log_placement("program", stk_program_device(p->p));
+    if (!p->told && stk_program_placement(p->p, &text, &err) == STK_OK) fputs(text, stderr);
+    stk_text_free(text);
+    p->told = true;
+}
+
 static stk_status run(py_program *p, stk_tensor **in, stk_tensor **out, stk_error *err)
 {
     static __thread bool may_interrupt;
@@ -205,14 +302,15 @@ static stk_status run(py_program *p, stk_tensor **in, stk_tensor **out, stk_erro
     may_interrupt = true;
     py_booking booking = py_book_begin();
     take_turn(p);
-    if (p->is_long) {
-        Py_BEGIN_ALLOW_THREADS status = stk_program_call(p->p, p->nin, in, p->nout, out, err);
+    if (p->is_long || p->nguests) {
+        Py_BEGIN_ALLOW_THREADS status = call_away(p, in, out, err);
         Py_END_ALLOW_THREADS
     } else {
         status = stk_program_call(p->p, p->nin, in, p->nout, out, err);
     }
     PyThread_release_lock(p->busy);
     py_book_end(booking, PY_BOOK_PROGRAM);
+    if (py_devices_on && status == STK_OK && py_logs_placement()) log_run(p);
     p->runs++;
     return status;
 }
@@ -236,8 +334,11 @@ stk_status py_program_over(PyObject *program, stk_over *o, stk_error *err)
     if (py_program_before(program)) return STK_ERR_STATE;
     py_booking booking = py_book_begin();
     take_turn(p);
-    Py_BEGIN_ALLOW_THREADS status = stk_program_over(p->p, o, err);
-    Py_END_ALLOW_THREADS PyThread_release_lock(p->busy);
+    Py_BEGIN_ALLOW_THREADS status = fetch_guests(p, false, err);
+    if (status == STK_OK) status = stk_program_over(p->p, o, err);
+    if (status == STK_OK) status = fetch_guests(p, true, err);
+    Py_END_ALLOW_THREADS if (py_devices_on && status == STK_OK && py_logs_placement()) log_run(p);
+    PyThread_release_lock(p->busy);
     py_book_end(booking, PY_BOOK_EPOCHS);
     p->runs += o->done - before;
     return status;

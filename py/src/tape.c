@@ -332,8 +332,11 @@ static int eager_gradients(py_tape *t, request *r)
             x[n++] = r->x[i]->t;
         }
     stk_status status = STK_OK;
-    if (n && r->ny) status = stk_tape_gradients(t->tape, (int32_t)r->ny, y, dy, (int32_t)n, x, dx);
-    if (status != STK_OK) py_raise(stk_eager_error(py_eager()), NULL);
+    if (py_devices_on && n && r->ny && py_eager_place(py_eager(), r->ny, y))
+        status = STK_ERR_DEVICE;
+    else if (n && r->ny)
+        status = stk_tape_gradients(t->tape, (int32_t)r->ny, y, dy, (int32_t)n, x, dx);
+    if (status != STK_OK && !PyErr_Occurred()) py_raise(stk_eager_error(py_eager()), NULL);
     for (Py_ssize_t i = 0; status == STK_OK && i < n; i++)
         if (dx[i]) r->dx[place[i]] = py_tensor_take(dx[i]);
     PyMem_Free(place);

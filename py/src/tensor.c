@@ -110,8 +110,8 @@ static PyObject *get_ndim(PyObject *self, void *c)
 static PyObject *get_device(PyObject *self, void *c)
 {
     (void)c;
-    return PyUnicode_FromString(
-        ((py_tensor *)self)->t ? "/job:localhost/replica:0/task:0/device:CPU:0" : "");
+    const stk_tensor *t = ((py_tensor *)self)->t;
+    return t ? py_device_of(t) : PyUnicode_FromString("");
 }
 static PyObject *get_id(PyObject *self, void *c)
 {
@@ -383,6 +383,28 @@ static PyObject *same_method(PyObject *self, PyObject *u)
     return Py_NewRef(self);
 }
 
+/* x.cpu(), x.gpu(n): a copy there, or x itself when it is there. */
+static PyObject *moved_to(PyObject *self, const char *name)
+{
+    PyObject *module = PyImport_ImportModule("stoker._stoker");
+    PyObject *r = module ? PyObject_CallMethod(module, "on_device", "Os", self, name) : NULL;
+    Py_XDECREF(module);
+    return r;
+}
+static PyObject *cpu_method(PyObject *self, PyObject *u)
+{
+    (void)u;
+    return py_devices_on ? moved_to(self, "cpu:0") : Py_NewRef(self);
+}
+static PyObject *gpu_method(PyObject *self, PyObject *args)
+{
+    int index = 0;
+    char name[32];
+    if (!PyArg_ParseTuple(args, "|i", &index)) return NULL;
+    PyOS_snprintf(name, sizeof name, "gpu:%d", index);
+    return moved_to(self, name);
+}
+
 static PyObject *reduce_method(PyObject *self, PyObject *u)
 {
     (void)u;
@@ -403,6 +425,12 @@ static const char *const formats[] = {
     [STK_I16] = "h", [STK_U16] = "H",  [STK_I32] = "i",    [STK_U32] = "I", [STK_I64] = "q",
     [STK_U64] = "Q", [STK_BOOL] = "?", [STK_STRING] = NULL};
 
+/* What a view of the memory needs as long as it lives; t is the tensor, or what was brought down of it. */
+typedef struct exported {
+    stk_tensor *t;
+    Py_ssize_t shape[STK_MAX_RANK], stride[STK_MAX_RANK];
+} exported;
+
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     py_tensor *o = (py_tensor *)self;
@@ -413,29 +441,36 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
         return -1;
     }
     if (own_memory(o)) return -1;
-    Py_ssize_t *room = PyMem_Malloc(2 * STK_MAX_RANK * sizeof *room);
-    if (!room) return PyErr_NoMemory(), -1;
-    Py_ssize_t size = (Py_ssize_t)stk_dtype_size(o->t->dtype);
-    for (int32_t i = 0; i < o->t->rank; i++) {
-        room[i] = (Py_ssize_t)o->t->shape[i];
-        room[STK_MAX_RANK + i] = (Py_ssize_t)o->t->stride[i] * size;
+    exported *x = PyMem_Malloc(sizeof *x);
+    if (!x) return PyErr_NoMemory(), -1;
+    stk_tensor *t = x->t = py_on_host(o->t);
+    if (!t) {
+        PyMem_Free(x);
+        view->obj = NULL;
+        return -1;
     }
-    *view = (Py_buffer){.buf = o->t->data,
+    Py_ssize_t size = (Py_ssize_t)stk_dtype_size(t->dtype);
+    for (int32_t i = 0; i < t->rank; i++) {
+        x->shape[i] = (Py_ssize_t)t->shape[i];
+        x->stride[i] = (Py_ssize_t)t->stride[i] * size;
+    }
+    *view = (Py_buffer){.buf = t->data,
                         .obj = Py_NewRef(self),
-                        .len = (Py_ssize_t)stk_tensor_bytes(o->t),
+                        .len = (Py_ssize_t)stk_tensor_bytes(t),
                         .itemsize = size,
                         .readonly = 1,
-                        .ndim = o->t->rank,
-                        .format = (char *)(uintptr_t)formats[o->t->dtype],
-                        .shape = room,
-                        .strides = room + STK_MAX_RANK,
-                        .internal = room};
+                        .ndim = t->rank,
+                        .format = (char *)(uintptr_t)formats[t->dtype],
+                        .shape = x->shape,
+                        .strides = x->stride,
+                        .internal = x};
     return 0;
 }
 
 static void release_buffer(PyObject *self, Py_buffer *view)
 {
     (void)self;
+    stk_tensor_release(((exported *)view->internal)->t);
     PyMem_Free(view->internal);
 }
 
@@ -454,12 +489,16 @@ static void end_capsule(PyObject *capsule)
 static PyObject *dlpack_method(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     (void)args,
-        (void)kwargs; /* stream, max_version, dl_device, copy: one device, read by all versions */
+        (void)
+            kwargs; /* stream, max_version, dl_device, copy: always of the host, read by all versions */
     void *managed = NULL;
     stk_error err;
     if (own_memory((py_tensor *)self)) return NULL;
-    if (stk_dlpack_export(((py_tensor *)self)->t, &managed, &err) != STK_OK)
-        return py_raise(&err, NULL);
+    stk_tensor *here = py_on_host(((py_tensor *)self)->t);
+    if (!here) return NULL;
+    stk_status status = stk_dlpack_export(here, &managed, &err);
+    stk_tensor_release(here);
+    if (status != STK_OK) return py_raise(&err, NULL);
     return PyCapsule_New(managed, "dltensor", end_capsule);
 }
 
@@ -488,8 +527,8 @@ static PyMethodDef eager_methods[] = {
     {"numpy", numpy_method, METH_NOARGS, NULL},
     {"_numpy", numpy_method, METH_NOARGS, NULL},
     {"tolist", tolist_method, METH_NOARGS, NULL},
-    {"cpu", same_method, METH_NOARGS, NULL},
-    {"gpu", same_method, METH_NOARGS, NULL},
+    {"cpu", cpu_method, METH_NOARGS, NULL},
+    {"gpu", gpu_method, METH_VARARGS, NULL},
     {"__reduce__", reduce_method, METH_NOARGS, NULL},
     {"__dlpack__", (PyCFunction)(void (*)(void))dlpack_method, METH_VARARGS | METH_KEYWORDS, NULL},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, NULL},

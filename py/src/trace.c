@@ -114,7 +114,11 @@ static capture *capture_of(py_trace *t, py_tensor *o)
         if (stk_tensor_detach(o->t, &err) != STK_OK) return py_raise(&err, NULL);
         o->borrowed = false;
     }
-    if (stk_tensor_dense(o->t, &fixed, &err) != STK_OK) return py_raise(&err, NULL);
+    stk_tensor *here = py_on_host(o->t);
+    if (!here) return NULL;
+    stk_status status = stk_tensor_dense(here, &fixed, &err);
+    stk_tensor_release(here);
+    if (status != STK_OK) return py_raise(&err, NULL);
     c = add_capture(t, o, stk_g_const(t->g, fixed));
     stk_tensor_release(fixed);
     return c;

@@ -23,10 +23,16 @@ bool py_variable_trainable(py_variable *v) { return v->trainable; }
 
 /* ---- reading and writing ------------------------------------------------------------------------------- */
 
+/* Does the view show the memory? One that was detached has its own. */
+static bool shows(const py_variable *v)
+{
+    return v->view && v->view->buffer == v->memory->buffer && v->view->data == v->memory->data;
+}
+
 static stk_tensor *current_view(py_variable *v)
 {
     stk_error err;
-    if (v->view && v->view->data == v->memory->data) return v->view;
+    if (shows(v)) return v->view;
     stk_tensor_release(v->view);
     v->view = NULL;
     if (stk_tensor_alias(v->memory, &v->view, &err) != STK_OK) return py_raise(&err, NULL);
@@ -50,7 +56,7 @@ PyObject *py_variable_read(py_variable *v)
 int py_variable_before_write(py_variable *v)
 {
     stk_error err;
-    if (!v->view || v->view->refs == 1 || v->view->data != v->memory->data) return 0;
+    if (!v->view || v->view->refs == 1 || !shows(v)) return 0;
     if (stk_tensor_detach(v->view, &err) == STK_OK) return 0;
     py_raise(&err, NULL);
     return -1;
@@ -60,7 +66,7 @@ static int write_now(py_variable *v, py_tensor *value)
 {
     stk_error err;
     if (py_variable_before_write(v)) return -1;
-    if (stk_tensor_copy(v->memory, value->t, &err) == STK_OK) return 0;
+    if (stk_tensor_write(v->memory, value->t, &err) == STK_OK) return 0;
     py_raise(&err, "AssignVariableOp");
     return -1;
 }
@@ -160,6 +166,27 @@ static PyObject *array_method(PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
 
+/* Memory of its own with the elements of t, where variables of now live. */
+static stk_status new_memory(stk_tensor *t, stk_tensor **out, stk_error *err)
+{
+    stk_device *d = py_devices_on && t->dtype != STK_STRING ? py_device_now() : NULL;
+    stk_tensor *there = NULL;
+    if (PyErr_Occurred()) return STK_ERR_DEVICE;
+    if (!d || py_device_is_host(d)) {
+        stk_status status = stk_tensor_new(t->dtype, t->rank, t->shape, out, err);
+        return status == STK_OK ? stk_tensor_write(*out, t, err) : status;
+    }
+    stk_status status = stk_tensor_to(t, d, &there, err);
+    if (status == STK_OK && there == t) { /* it was there already: a copy */
+        status = stk_tensor_alias(t, out, err);
+        if (status == STK_OK) status = stk_tensor_detach(*out, err);
+        stk_tensor_release(there);
+    } else if (status == STK_OK) {
+        *out = there;
+    }
+    return status;
+}
+
 static int set_memory(py_variable *v, PyObject *initial, int dtype)
 {
     stk_error err;
@@ -172,11 +199,10 @@ static int set_memory(py_variable *v, PyObject *initial, int dtype)
                         "tf.Variable: the first value must be known when the "
                         "variable is made; pass a function that computes it instead of a tensor of "
                         "the function that is traced");
-    else if (stk_tensor_new(t->t->dtype, t->t->rank, t->t->shape, &v->memory, &err) ||
-             stk_tensor_copy(v->memory, t->t, &err))
-        py_raise(&err, "VarHandleOp");
-    else
+    else if (new_memory(t->t, &v->memory, &err) == STK_OK)
         status = 0;
+    else if (!PyErr_Occurred())
+        py_raise(&err, "VarHandleOp");
     Py_DECREF(value);
     return status;
 }
@@ -309,8 +335,8 @@ static PyObject *get_constraint(PyObject *self, void *c)
 }
 static PyObject *get_device(PyObject *self, void *c)
 {
-    (void)self, (void)c;
-    return PyUnicode_FromString("/job:localhost/replica:0/task:0/device:CPU:0");
+    (void)c;
+    return py_device_of(((py_variable *)self)->memory);
 }
 static PyObject *get_self(PyObject *self, void *c)
 {

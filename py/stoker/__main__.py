@@ -5,6 +5,7 @@
     python -m stoker -c 'text'                     run a line
     python -m stoker profile program.py [arguments...]   run it, then tell where its time went  (--json FILE, --html FILE before it)
     python -m stoker doctor program.py [arguments...]    the same, then probes on its own fit or loop: what would make it faster
+    python -m stoker --device gpu:0 program.py     run it on another device (as STOKER_DEVICE=gpu:0; `auto`: a GPU if there is one)
     python -m stoker check program.py...           list what a program uses that Stoker does not have; runs nothing
     python -m stoker check --list [name]           list the names that Stoker has
     python -m stoker paradox                       why is it slow? six causes and cures, measured here  (--help)
@@ -92,6 +93,11 @@ def main(arguments=None):
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if arguments else 2
+    while arguments and arguments[0].startswith("--device"):
+        arguments = _choose_device(arguments)
+    if not arguments:
+        print("stoker: --device needs a program to run on it", file=sys.stderr)
+        return 2
     word, rest = arguments[0], arguments[1:]
     if word == "check":
         from stoker import _check
@@ -109,6 +115,29 @@ def main(arguments=None):
     if word == "run" and rest:
         word, rest = rest[0], rest[1:]
     return _run(word, rest)
+
+
+def _choose_device(arguments):
+    """--device X or --device=X: the default device of this program and of those that it starts. Gives the rest."""
+    word, _, name = arguments[0].partition("=")
+    rest = arguments[1:]
+    if word != "--device" or not (name or rest):
+        sys.exit("stoker: --device needs a name, as gpu:0; `stoker devices` lists them")
+    if not name:
+        name, rest = rest[0], rest[1:]
+    if name == "auto":
+        from stoker import _stoker
+
+        gpus = [d["name"] for d in _stoker.device_list() if not d["shares_memory"] and not d["only_by_name"]]
+        name = gpus[0] if gpus else "cpu:0"
+    os.environ["STOKER_DEVICE"] = name
+    from stoker import _stoker
+
+    try:
+        _stoker.device_default(name)
+    except Exception as error:
+        sys.exit(f"stoker: {error}")
+    return rest
 
 
 def _run(word, rest):

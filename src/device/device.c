@@ -141,6 +141,16 @@ void stk_device_describe(stk_device *device, stk_device_report *out)
     if (device->caps.memory) out->memory = device->caps.memory;
 }
 
+void stk_device_memory(stk_device *device, bool forget, int64_t *used, int64_t *peak)
+{
+    if (!device) return;
+    if (used) *used = __atomic_load_n(&device->used, __ATOMIC_RELAXED);
+    if (peak) *peak = __atomic_load_n(&device->peak, __ATOMIC_RELAXED);
+    if (forget)
+        __atomic_store_n(&device->peak, __atomic_load_n(&device->used, __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+}
+
 /* ---- memory for pipelines ------------------------------------------------------------------------------ */
 
 static void *take_host(void *device, size_t bytes)

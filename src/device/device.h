@@ -197,11 +197,22 @@ typedef struct stk_device_vt {
 struct stk_device {
     const stk_device_vt *vt;
     stk_device_caps caps;
-    int32_t refs;     /* atomic */
-    int32_t asked;    /* threads it was opened with */
-    stk_device *next; /* among those that are open */
-    char name[64];    /* "cpu:0" */
+    int32_t refs;       /* atomic */
+    int32_t asked;      /* threads it was opened with */
+    stk_device *next;   /* among those that are open */
+    char name[64];      /* "cpu:0" */
+    int64_t used, peak; /* bytes of its blocks, and the most they were; atomic */
 };
+
+/* Devices of their own memory tell what they take (bytes > 0) and give back. */
+static inline void stk_device_takes(stk_device *d, int64_t bytes)
+{
+    int64_t now = __atomic_add_fetch(&d->used, bytes, __ATOMIC_RELAXED);
+    int64_t most = __atomic_load_n(&d->peak, __ATOMIC_RELAXED);
+    while (now > most && !__atomic_compare_exchange_n(&d->peak, &most, now, true, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED))
+        ;
+}
 
 static inline bool stk_device_shares(const stk_device *d) { return d->caps.shares_memory; }
 

@@ -99,3 +99,46 @@ stk_status stk_tensor_to(stk_tensor *t, stk_device *device, stk_tensor **out, st
     stk_tensor_release(here);
     return status;
 }
+
+/* Between host and device; the host's side is dense. */
+static stk_status across(stk_tensor *to, stk_tensor *from, stk_error *err)
+{
+    stk_device *up = stk_tensor_device(to), *down = stk_tensor_device(from);
+    size_t bytes = (size_t)stk_tensor_bytes(to);
+    if (up && down) {
+        if (stk_address_equal(stk_tensor_place(to), stk_tensor_place(from))) return STK_OK;
+        return up->vt->queue.copy(up, stk_tensor_place(to), stk_tensor_place(from), bytes, err);
+    }
+    return up ? up->vt->queue.set(up, stk_tensor_place(to), from->data, bytes, err)
+              : down->vt->queue.get(down, to->data, stk_tensor_place(from), bytes, err);
+}
+
+stk_status stk_tensor_write(stk_tensor *to, stk_tensor *from, stk_error *err)
+{
+    if (!to || !from)
+        return stk_fail(err, STK_ERR_ARGUMENT, "stk_tensor_write: both tensors must be given");
+    stk_device *there = stk_tensor_device(to), *here = stk_tensor_device(from);
+    if (!there && !here) return stk_tensor_copy(to, from, err);
+    stk_shape a = stk_tensor_shape(to), b = stk_tensor_shape(from);
+    if (to->dtype != from->dtype || !stk_shape_equal(&a, &b))
+        return stk_fail(err, STK_ERR_SHAPE, "stk_tensor_write: %s does not go into %s",
+                        STK_TENSOR_TEXT(from), STK_TENSOR_TEXT(to));
+    if (!stk_tensor_bytes(to)) return STK_OK;
+    stk_tensor *ready = NULL;
+    if (here && there && here != there)
+        STK_TRY(bring_down(from, &ready, err));
+    else if (here)
+        ready = stk_tensor_retain(from);
+    else
+        STK_TRY(stk_tensor_dense(from, &ready, err));
+    stk_tensor *down = NULL;
+    stk_status status = STK_OK;
+    if (there || stk_tensor_is_dense(to)) {
+        status = across(to, ready, err);
+    } else if ((status = bring_down(ready, &down, err)) == STK_OK) {
+        status = stk_tensor_copy(to, down, err);
+    }
+    stk_tensor_release(down);
+    stk_tensor_release(ready);
+    return status;
+}

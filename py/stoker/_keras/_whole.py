@@ -140,7 +140,7 @@ class Steps:
         parts = source.epochs.peek()
         if parts is None:
             return "end"
-        key = tuple((p.dtype.name, tuple(p.shape.as_list())) for p in parts)
+        key = _stoker.device_key(), tuple((p.dtype.name, tuple(p.shape.as_list())) for p in parts)
         known = self.made.get(key)
         if known is None:
             call = _function._Call((source.pack(parts),), {})
@@ -225,7 +225,8 @@ def predict(trainer, batches, function, progress):
         outputs = concrete._source[3]
         if "tensors" not in collected:
             rows = [[source.samples] + y.shape.as_list()[1:] for y in outputs]
-            collected["tensors"] = [_tf.zeros(r, y.dtype) for r, y in zip(rows, outputs)]
+            with _tf.device("/device:CPU:0"):  # rows come down as they are made
+                collected["tensors"] = [_tf.zeros(r, y.dtype) for r, y in zip(rows, outputs)]
             collected["concrete"] = concrete
         return collected["tensors"]
 

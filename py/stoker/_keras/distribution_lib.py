@@ -1,9 +1,11 @@
-"""Devices as Keras' distribution API sees them: one."""
+"""Devices as Keras' distribution API sees them; programs run on one of them."""
+from stoker.tf import config as _config
 
 
 def list_devices(device_type=None):
-    kind = (device_type or "cpu").lower()
-    return ["cpu:0"] if kind == "cpu" else []
+    """Of one type; without one the GPUs, or the processor where there are none."""
+    kind = device_type.upper() if device_type else "GPU" if _config.list_logical_devices("GPU") else "CPU"
+    return [d.name[len("/device:"):].lower() for d in _config.list_logical_devices(kind)]
 
 
 def get_device_count(device_type=None):

@@ -92,7 +92,7 @@ class _Call:
                 self.objects |= type(part) is tuple
                 parts.append(part)
                 self.leaves.append(leaf)
-        self.key = (_shape_of_structure(args), _shape_of_structure(kwargs), tuple(parts))
+        self.key = (_shape_of_structure(args), _shape_of_structure(kwargs), tuple(parts), _stoker.device_key())
 
     def _add(self, leaf, parts):
         if not isinstance(leaf, Tensor):

@@ -313,20 +313,6 @@ def get_logger():
     return logging.getLogger("tensorflow")
 
 
-@contextlib.contextmanager
-def device(device_name):
-    """tf.device: there is one device, so a name must be one that it has."""
-    name = device_name.decode() if isinstance(device_name, bytes) else device_name
-    if isinstance(name, str) and "gpu" in name.lower():
-        from stoker.tf import config
-
-        if not config.get_soft_device_placement():
-            from stoker.tf import errors
-
-            errors.invalid(f"{name} unknown device. Stoker runs on /device:CPU:0.")
-    yield
-
-
 def is_tensor(x):
     if isinstance(x, (Tensor, Variable)):
         return True

@@ -32,7 +32,9 @@ def _context():
             return config.list_physical_devices(device_type)
 
         def num_gpus(self):
-            return 0
+            from stoker.tf import config
+
+            return len(config.list_logical_devices("GPU"))
 
         def ensure_initialized(self):
             pass
@@ -73,12 +75,12 @@ def _tensor_util():
 
 def _ops():
     from stoker import _stoker
-    from stoker.tf import _control, _module, _other
+    from stoker.tf import _control, _device, _module, _other
 
     return {"Tensor": _stoker.Tensor, "EagerTensor": _other.EagerTensor, "Operation": _other.Operation, "Graph": _other.Graph,
             "convert_to_tensor": _module.convert_to_tensor, "executing_eagerly": _control.executing_eagerly,
             "name_scope": _control.name_scope, "init_scope": _control.init_scope, "reset_default_graph":
-            _other.reset_default_graph, "device": _module.device}
+            _other.reset_default_graph, "device": _device.device}
 
 
 def _tf_record():

@@ -40,9 +40,11 @@ tf from _control:
     cond case switch_case while_loop map_fn vectorized_map foldl foldr scan py_function numpy_function control_dependencies
     name_scope group tuple=tuple_ no_op init_scope executing_eagerly inside_function recompute_grad grad_pass_through
 tf from _module:
-    Module TensorArray print=tf_print timestamp get_logger device is_tensor is_symbolic_tensor convert_to_tensor
+    Module TensorArray print=tf_print timestamp get_logger is_tensor is_symbolic_tensor convert_to_tensor
     broadcast_static_shape broadcast_dynamic_shape random_normal_initializer random_uniform_initializer
     constant_initializer zeros_initializer ones_initializer
+tf from _device:
+    device DeviceSpec
 tf from debugging:
     Assert assert_equal assert_less assert_greater assert_rank
 tf from strings:
@@ -109,8 +111,8 @@ tf.experimental from _specs:
     Optional=OptionalSpec
 tf.experimental from _ragged:
     RowPartition
-tf.experimental from _module:
-    async_scope=device
+tf.experimental from _device:
+    async_scope
 tf.experimental from _other:
     ExtensionType register_filesystem_plugin=load_op_library dispatch_for_api
 tf.experimental.numpy from _tnp:
@@ -141,7 +143,7 @@ tf.version from _other:
 tf.sysconfig from _other:
     get_build_info get_include get_lib
 tf.test from _other:
-    is_gpu_available is_built_with_cuda is_built_with_rocm gpu_device_name is_built_with_gpu_support=is_built_with_cuda TestCase
+    is_gpu_available is_built_with_cuda is_built_with_rocm gpu_device_name is_built_with_gpu_support TestCase
 tf.types.experimental from _other:
     TensorLike
 tf.profiler.experimental from _profiler:

@@ -1,26 +1,78 @@
-"""tf.config: what devices there are, and switches. Most switches of TensorFlow have no meaning here and are kept as given."""
+"""tf.config: what devices there are, and switches. Switches of TensorFlow that have no meaning here are kept as given."""
 import collections as _collections
 
+from stoker import _stoker
 from stoker.tf._function import functions_run_eagerly, run_functions_eagerly  # noqa: F401
 
 PhysicalDevice = _collections.namedtuple("PhysicalDevice", "name device_type")
 LogicalDevice = _collections.namedtuple("LogicalDevice", "name device_type")
 _settings = {"visible": None, "soft": True, "jit": "", "determinism": False, "growth": {}, "intra": 0, "inter": 0,
-             "tf32": True, "options": {}}
+             "tf32": True, "options": {}, "logical": {}}
 
 
 class LogicalDeviceConfiguration:
+    """memory_limit is kept as given: the engine takes what a program needs, and no more."""
+
     def __init__(self, memory_limit=None, experimental_priority=None, experimental_device_ordinal=0):
         self.memory_limit = memory_limit
+        self.experimental_priority, self.experimental_device_ordinal = experimental_priority, experimental_device_ordinal
+
+    def __repr__(self):
+        return f"LogicalDeviceConfiguration(memory_limit={self.memory_limit})"
+
+
+_reports = []
+
+
+def _all_reports():
+    """What the engine says about each device; asked once, since drivers are opened for it."""
+    if not _reports:
+        _reports.extend(_stoker.device_list())
+    return _reports
+
+
+def _physical(report):
+    name = report["name"].upper()
+    return PhysicalDevice(f"/physical_device:{name}", name.split(":")[0])
+
+
+def _engine_name(device):
+    """The engine's name of a physical or logical device, or of its name."""
+    from stoker.tf import _device
+
+    name = getattr(device, "name", device)
+    if name.startswith("/physical_device:"):
+        return name[len("/physical_device:"):].lower()
+    return _device.engine_name(name)
+
+
+def _report(device):
+    name = _engine_name(device)
+    for report in _all_reports():
+        if report["name"] == name:
+            return report
+    raise ValueError(f"No matching devices found for '{getattr(device, 'name', device)}'")
 
 
 def list_physical_devices(device_type=None):
-    devices = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
+    devices = [_physical(r) for r in _all_reports()]
     return [d for d in devices if device_type in (None, d.device_type)]
 
 
+def _logical():
+    """(LogicalDevice, the engine's name) of all that programs may use."""
+    counts, found = {}, []
+    for physical in get_visible_devices():
+        for _ in range(len(_settings["logical"].get(physical) or [None])):
+            n = counts.get(physical.device_type, 0)
+            counts[physical.device_type] = n + 1
+            found.append((LogicalDevice(f"/device:{physical.device_type}:{n}", physical.device_type),
+                          _engine_name(physical)))
+    return found
+
+
 def list_logical_devices(device_type=None):
-    return [d for d in [LogicalDevice("/device:CPU:0", "CPU")] if device_type in (None, d.device_type)]
+    return [d for d, _ in _logical() if device_type in (None, d.device_type)]
 
 
 def get_visible_devices(device_type=None):
@@ -29,17 +81,35 @@ def get_visible_devices(device_type=None):
 
 
 def set_visible_devices(devices, device_type=None):
-    _settings["visible"] = list(devices) if isinstance(devices, (list, tuple)) else [devices]
-    if device_type in (None, "GPU") and not any(d.device_type == "CPU" for d in _settings["visible"]):
-        _settings["visible"] += list_physical_devices("CPU")
+    """As in TensorFlow, what is visible is used: the first device that is not the processor becomes the default, and
+    without one (set_visible_devices([], "GPU")) the processor is."""
+    wanted = list(devices) if isinstance(devices, (list, tuple)) else [devices]
+    known = list_physical_devices()
+    for d in wanted:
+        if d not in known:
+            raise ValueError(f"Unrecognized device: {d!r}")
+        if device_type is not None and d.device_type != device_type:
+            raise ValueError(f"Unrecognized device: {d!r}")
+    others = [d for d in get_visible_devices() if device_type is not None and d.device_type != device_type]
+    if device_type is None and not any(d.device_type == "CPU" for d in wanted):
+        others = list_physical_devices("CPU")
+    _settings["visible"] = [d for d in known if d in wanted or d in others]
+    chosen = [d for d in wanted if d.device_type != "CPU"]
+    now = _stoker.device_default(None)
+    if chosen:
+        _stoker.device_default(_engine_name(chosen[0]))
+    elif now not in [_engine_name(d) for d in _settings["visible"]]:
+        _stoker.device_default("cpu:0")
 
 
 def get_logical_device_configuration(device):
-    return _settings["options"].get(device)
+    return _settings["logical"].get(device)
 
 
 def set_logical_device_configuration(device, logical_devices):
-    _settings["options"][device] = logical_devices
+    if device not in list_physical_devices():
+        raise ValueError(f"Unrecognized device: {device!r}")
+    _settings["logical"][device] = list(logical_devices)
 
 
 def get_soft_device_placement():
@@ -48,6 +118,7 @@ def get_soft_device_placement():
 
 def set_soft_device_placement(enabled):
     _settings["soft"] = bool(enabled)
+    _stoker.device_strict(not enabled)
 
 
 class optimizer:
@@ -94,28 +165,47 @@ class experimental:
     VirtualDeviceConfiguration = LogicalDeviceConfiguration
     set_virtual_device_configuration = staticmethod(set_logical_device_configuration)
 
+    get_virtual_device_configuration = staticmethod(get_logical_device_configuration)
+
     @staticmethod
     def set_memory_growth(device, enable):
+        """Kept: memory grows with what programs need, always."""
+        if device not in list_physical_devices():
+            raise ValueError(f"Unrecognized device: {device!r}")
         _settings["growth"][device] = bool(enable)
 
     @staticmethod
     def get_memory_growth(device):
+        if device not in list_physical_devices():
+            raise ValueError(f"Unrecognized device: {device!r}")
         return _settings["growth"].get(device, False)
 
     @staticmethod
     def get_memory_info(device):
+        """Bytes that tensors, variables and programs hold there. For the processor: the process, at its largest."""
+        name = _report(device)["name"]
+        if not name.startswith("cpu"):
+            current, peak = _stoker.device_memory(name)
+            return {"current": current, "peak": peak}
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {"current": peak, "peak": peak}
 
     @staticmethod
+    def get_memory_usage(device):
+        return experimental.get_memory_info(device)["current"]
+
+    @staticmethod
     def reset_memory_stats(device):
-        pass
+        name = _report(device)["name"]
+        if not name.startswith("cpu"):
+            _stoker.device_memory(name, True)
 
     @staticmethod
     def get_device_details(device):
-        return {"device_name": "CPU"}
+        report = _report(device)
+        return {"device_name": report["detail"] or report["name"]}
 
     @staticmethod
     def enable_op_determinism():

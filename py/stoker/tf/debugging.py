@@ -18,8 +18,7 @@ def set_log_device_placement(enabled):
     from stoker import _stoker
 
     _log_placement = bool(enabled)
-    if hasattr(_stoker, "log_placement"):
-        _stoker.log_placement(_log_placement)
+    _stoker.log_placement(_log_placement)
 
 
 def get_log_device_placement():

@@ -92,7 +92,26 @@ class MirroredStrategy(Strategy):
 
 
 class OneDeviceStrategy(Strategy):
-    pass
+    """Variables and steps on the device that is named."""
+
+    def __init__(self, device):
+        super().__init__()
+        self._device = device
+        self._place()  # a name that is none is told here
+
+    def _place(self):
+        from stoker.tf._device import device
+
+        return device(self._device)
+
+    @_contextlib.contextmanager
+    def scope(self):
+        with super().scope(), self._place():
+            yield self
+
+    def run(self, fn, args=(), kwargs=None, options=None):
+        with self._place():
+            return super().run(fn, args, kwargs, options)
 
 
 class MultiWorkerMirroredStrategy(Strategy):

@@ -55,7 +55,10 @@ static stk_block *apart_alloc(stk_device *d, size_t bytes)
     void *guard =
         mmap(NULL, bytes + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *b = (apart_block){{d, guard, bytes}, stk_alloc_pages(bytes)};
-    if (guard != MAP_FAILED && b->real) return &b->head;
+    if (guard != MAP_FAILED && b->real) {
+        stk_device_takes(d, (int64_t)bytes);
+        return &b->head;
+    }
     if (guard != MAP_FAILED) munmap(guard, bytes + 1);
     if (b->real) stk_free_pages(b->real, bytes);
     stk_free(b);
@@ -69,6 +72,7 @@ static void apart_free(stk_block *block)
     if (!b) return;
     stk_apart_queue_wait(&of(block->device)->transfers);
     stk_apart_queue_wait(&of(block->device)->queue);
+    stk_device_takes(block->device, -(int64_t)block->bytes);
     munmap(b->head.host, b->head.bytes + 1);
     stk_free_pages(b->real, b->head.bytes);
     stk_free(b);

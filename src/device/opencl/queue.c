@@ -34,7 +34,10 @@ static stk_block *block_alloc(stk_device *device, size_t bytes)
         mem = d->cl->CreateBuffer(d->context, CL_MEM_READ_WRITE, rounded, NULL, &code);
     if (mem && code == CL_SUCCESS) code = fill_zero(d, mem, rounded);
     b->given = (uintptr_t)mem;
-    if (mem && code == CL_SUCCESS) return &b->head;
+    if (mem && code == CL_SUCCESS) {
+        stk_device_takes(device, (int64_t)bytes);
+        return &b->head;
+    }
     if (mem) (void)d->cl->ReleaseMemObject(mem);
     stk_free(b);
     return NULL;
@@ -44,6 +47,7 @@ static stk_block *block_alloc(stk_device *device, size_t bytes)
 static void block_free(stk_block *block)
 {
     if (!block) return;
+    stk_device_takes(block->device, -(int64_t)block->bytes);
     (void)stk_opencl_of(block->device)->cl->ReleaseMemObject(stk_cl_mem_of(block));
     stk_free(block);
 }

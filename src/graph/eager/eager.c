@@ -3,6 +3,7 @@
 
 #include "base/tensor.h"
 #include "device/tensor_device.h"
+#include "graph/run/call.h"
 #include "stoker/tracing.h"
 
 #include <pthread.h>
@@ -11,25 +12,67 @@
 
 enum { SIGNATURE_MAX = 512, INPUTS_MAX = 64, OUTPUTS_MAX = 16 };
 
+static stk_status find_place(stk_eager *e, stk_device *device, stk_eager_place **out,
+                             stk_error *err);
+static void release_place(stk_eager_place *place);
+
 stk_status stk_eager_new(stk_device *device, stk_eager **out, stk_error *err)
 {
     if (!out) return stk_fail(err, STK_ERR_ARGUMENT, "stk_eager_new: out is NULL");
     stk_eager *e = stk_calloc(1, sizeof *e);
     if (!e) return stk_fail_memory(err, "stk_eager_new", sizeof *e);
     stk_status status = STK_OK;
-    e->size = 64;
-    e->table = stk_calloc((size_t)e->size, sizeof *e->table);
-    if (!e->table) status = stk_fail_memory(err, "stk_eager_new", 64 * sizeof *e->table);
-    if (device)
-        e->device = stk_device_retain(device);
-    else if (status == STK_OK)
-        status = stk_device_open("default", 0, &e->device, err);
-    if (status == STK_OK) status = stk_store_new(e->device, &e->store, err);
+    stk_device *at = stk_device_retain(device);
+    if (!at) status = stk_device_open("default", 0, &at, err);
+    if (status == STK_OK) status = find_place(e, at, &e->at, err);
+    stk_device_release(at);
     if (status == STK_OK)
         *out = e;
     else
         stk_eager_release(e);
     return status;
+}
+
+/* ---- places --------------------------------------------------------------------------------------------- */
+
+static stk_status find_place(stk_eager *e, stk_device *device, stk_eager_place **out,
+                             stk_error *err)
+{
+    for (int32_t i = 0; i < e->nplaces; i++)
+        if (e->places[i]->device == device) {
+            *out = e->places[i];
+            return STK_OK;
+        }
+    if (e->nplaces == STK_PLACES)
+        return stk_fail(err, STK_ERR_RANGE, "eager calls run on %d devices at most", STK_PLACES);
+    stk_eager_place *place = stk_calloc(1, sizeof *place);
+    if (!place) return stk_fail_memory(err, "eager", sizeof *place);
+    place->size = 64;
+    place->device = stk_device_retain(device);
+    place->table = stk_calloc((size_t)place->size, sizeof *place->table);
+    stk_status status = place->table ? stk_store_new(device, &place->store, err)
+                                     : stk_fail_memory(err, "eager", 64 * sizeof *place->table);
+    if (status == STK_OK)
+        *out = e->places[e->nplaces++] = place;
+    else
+        release_place(place);
+    return status;
+}
+
+stk_status stk_eager_move(stk_eager *e, stk_device *device, bool strict)
+{
+    if (!e) return STK_ERR_ARGUMENT;
+    if (!device) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_move: the device is NULL");
+    e->moved = true;
+    e->strict = strict;
+    return e->at->device == device ? STK_OK : find_place(e, device, &e->at, &e->error);
+}
+
+void stk_eager_watch(stk_eager *e, stk_eager_watcher *watcher, void *context)
+{
+    if (!e) return;
+    e->watcher = watcher;
+    e->watching = context;
 }
 
 const stk_error *stk_eager_error(const stk_eager *e)
@@ -119,15 +162,21 @@ static void close_prepared(stk_prepared *p)
     drop(p);
 }
 
+static void release_place(stk_eager_place *place)
+{
+    for (int64_t i = 0; place->table && i < place->size; i++)
+        if (place->table[i]) close_prepared(place->table[i]);
+    stk_free(place->table);
+    stk_store_release(place->store);
+    stk_device_release(place->device);
+    stk_free(place);
+}
+
 void stk_eager_release(stk_eager *e)
 {
     if (!e) return;
     while (e->tape) stk_tape_release(e->tape);
-    for (int64_t i = 0; e->table && i < e->size; i++)
-        if (e->table[i]) close_prepared(e->table[i]);
-    stk_free(e->table);
-    stk_store_release(e->store);
-    stk_device_release(e->device);
+    for (int32_t i = 0; i < e->nplaces; i++) release_place(e->places[i]);
     stk_free(e);
 }
 
@@ -173,33 +222,33 @@ static bool matches(const stk_prepared *p, const signature *s)
            !memcmp(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
 }
 
-static stk_prepared *find(const stk_eager *e, const signature *s)
+static stk_prepared *find(const stk_eager_place *at, const signature *s)
 {
-    for (int64_t i = (int64_t)(s->hash & (uint64_t)(e->size - 1)); e->table[i];
-         i = (i + 1) & (e->size - 1))
-        if (matches(e->table[i], s)) return e->table[i];
+    for (int64_t i = (int64_t)(s->hash & (uint64_t)(at->size - 1)); at->table[i];
+         i = (i + 1) & (at->size - 1))
+        if (matches(at->table[i], s)) return at->table[i];
     return NULL;
 }
 
-static bool insert(stk_eager *e, stk_prepared *p)
+static bool insert(stk_eager_place *at, stk_prepared *p)
 {
-    if (2 * (e->count + 1) > e->size) {
-        stk_prepared **bigger = stk_calloc((size_t)e->size * 2, sizeof *bigger);
+    if (2 * (at->count + 1) > at->size) {
+        stk_prepared **bigger = stk_calloc((size_t)at->size * 2, sizeof *bigger);
         if (!bigger) return false;
-        for (int64_t k = 0; k < e->size; k++) {
-            if (!e->table[k]) continue;
-            int64_t i = (int64_t)(e->table[k]->hash & (uint64_t)(2 * e->size - 1));
-            while (bigger[i]) i = (i + 1) & (2 * e->size - 1);
-            bigger[i] = e->table[k];
+        for (int64_t k = 0; k < at->size; k++) {
+            if (!at->table[k]) continue;
+            int64_t i = (int64_t)(at->table[k]->hash & (uint64_t)(2 * at->size - 1));
+            while (bigger[i]) i = (i + 1) & (2 * at->size - 1);
+            bigger[i] = at->table[k];
         }
-        stk_free(e->table);
-        e->table = bigger;
-        e->size *= 2;
+        stk_free(at->table);
+        at->table = bigger;
+        at->size *= 2;
     }
-    int64_t i = (int64_t)(p->hash & (uint64_t)(e->size - 1));
-    while (e->table[i]) i = (i + 1) & (e->size - 1);
-    e->table[i] = p;
-    e->count++;
+    int64_t i = (int64_t)(p->hash & (uint64_t)(at->size - 1));
+    while (at->table[i]) i = (i + 1) & (at->size - 1);
+    at->table[i] = p;
+    at->count++;
     return true;
 }
 
@@ -274,7 +323,8 @@ static bool reads_step(const stk_graph *g)
 static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, int32_t nin,
                           stk_prepared **out)
 {
-    stk_program_options options = {.device = e->device, .store = e->store, .deterministic = true};
+    stk_eager_place *at = e->at;
+    stk_program_options options = {.device = at->device, .store = at->store, .deterministic = true};
     stk_prepared *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(&e->error, "eager", sizeof *p);
     stk_status status =
@@ -290,7 +340,7 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
         p->nout = p->program->nfetches;
         p->results = stk_calloc((size_t)p->nout, sizeof *p->results);
     }
-    if (status == STK_OK && (!p->signature || !p->results || !insert(e, p)))
+    if (status == STK_OK && (!p->signature || !p->results || !insert(at, p)))
         status = stk_fail_memory(&e->error, "eager", sizeof *p);
     if (status != STK_OK) {
         stk_program_release(p->program);
@@ -300,8 +350,9 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
     memcpy(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
     for (int32_t o = 0; o < p->nout; o++) p->results[o].type = p->program->fetches[o].type;
     p->counts = reads_step(p->program->g);
-    p->at_once = stk_device_shares(e->device) && !p->program->control;
-    for (int32_t i = 0; i < nin && stk_device_shares(e->device); i++)
+    p->at_once = stk_device_shares(at->device) && !p->program->control;
+    p->lacks = e->moved && p->program->islands.count;
+    for (int32_t i = 0; i < nin && stk_device_shares(at->device); i++)
         p->program->feeds[i].fed = true; /* by its slot, before every run */
     *out = p;
     return STK_OK;
@@ -321,6 +372,11 @@ static stk_tensor *view_of_input(const stk_fetch *f, stk_tensor *in)
     return v;
 }
 
+static bool is_seen(const stk_device *d, const stk_tensor *t)
+{
+    return stk_device_shares(d) || stk_tensor_device(t) == d;
+}
+
 static stk_status make_result(stk_eager *e, stk_prepared *p, int32_t o, stk_tensor *const *in,
                               stk_tensor **out)
 {
@@ -328,7 +384,7 @@ static stk_status make_result(stk_eager *e, stk_prepared *p, int32_t o, stk_tens
     if (f->outside) {
         *out = new_result(p, &p->results[o], &e->error);
         if (*out) p->program->slots[p->nin + o] = stk_address_host((*out)->data);
-    } else if (f->feed >= 0) {
+    } else if (f->feed >= 0 && is_seen(p->program->device, in[f->feed])) {
         *out = view_of_input(f, in[f->feed]);
     } else {
         *out = NULL; /* a constant, or on a device of its own memory: read after the run */
@@ -343,23 +399,8 @@ static stk_status feed_all(stk_program *prog, int32_t nin, stk_tensor *const *in
                            stk_error *err)
 {
     for (int32_t i = 0; i < nin; i++) {
-        stk_feed *f = &prog->feeds[i];
-        if (stk_tensor_device(in[i]) != prog->device) {
-            stk_tensor *here = NULL;
-            STK_TRY(stk_tensor_to(in[i], NULL, &here, err)); /* from another device */
-            stk_status status = stk_feed_slot(prog, i, here, err);
-            stk_tensor_release(here);
-            STK_TRY(status);
-            continue;
-        }
-        *stays = true;
-        f->fed = true;
-        if (f->uniform_at < 0)
-            prog->slots[i] = stk_tensor_place(in[i]);
-        else /* goes along with the run's numbers, which come from the host */
-            STK_TRY(prog->device->vt->queue.get(prog->device, prog->uniforms + f->uniform_at,
-                                                stk_tensor_place(in[i]),
-                                                (size_t)stk_type_bytes(&f->type), err));
+        *stays |= stk_tensor_device(in[i]) == prog->device;
+        STK_TRY(stk_call_input(prog, i, in[i], err));
     }
     return STK_OK;
 }
@@ -388,7 +429,29 @@ static stk_status run_now(stk_eager *e, const stk_prepared *p)
                             .slots = prog->slots,
                             .uniforms = &e->step,
                             .uniform_bytes = sizeof e->step};
-    return e->device->vt->queue.run(prog->sequence, &run, &e->error);
+    return prog->device->vt->queue.run(prog->sequence, &run, &e->error);
+}
+
+/* The tensors, those of devices brought to the host; release them with drop_all. */
+static stk_status bring_all(int32_t nin, stk_tensor *const *in, stk_tensor **here, stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (int32_t i = 0; i < nin; i++) here[i] = NULL;
+    for (int32_t i = 0; i < nin && status == STK_OK; i++)
+        status = stk_tensor_to(in[i], NULL, &here[i], err);
+    return status;
+}
+
+static void drop_all(int32_t nin, stk_tensor *const *here)
+{
+    for (int32_t i = 0; i < nin; i++) stk_tensor_release(here[i]);
+}
+
+static bool any_away(int32_t nin, stk_tensor *const *in)
+{
+    for (int32_t i = 0; i < nin; i++)
+        if (stk_tensor_device(in[i])) return true;
+    return false;
 }
 
 static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const *in,
@@ -397,8 +460,8 @@ static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const 
     stk_program *prog = p->program;
     stk_status status = STK_OK;
     int32_t made = 0;
-    bool stays = false;
-    if (stk_device_shares(e->device))
+    bool stays = e->moved, shares = stk_device_shares(prog->device);
+    if (shares)
         for (int32_t i = 0; i < p->nin; i++) prog->slots[i] = stk_address_host(in[i]->data);
     else
         status = feed_all(prog, p->nin, in, &stays, &e->error);
@@ -408,9 +471,24 @@ static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const 
     if (p->counts) e->step++;
     for (int32_t o = 0; o < p->nout && status == STK_OK; o++)
         if (!out[o])
-            status = stays ? keep_there(prog, o, &out[o], &e->error)
-                           : stk_program_fetch(prog, o, &out[o], &e->error);
+            status = stays && !shares ? keep_there(prog, o, &out[o], &e->error)
+                                      : stk_program_fetch(prog, o, &out[o], &e->error);
+    if (status == STK_OK && !shares) /* a result may be an input passed through: used until here */
+        status = stk_feeds_used(prog, &e->error);
     for (int32_t o = 0; o < made && status != STK_OK; o++) stk_tensor_release(out[o]);
+    return status;
+}
+
+/* As run_prepared, where tensors may be anywhere and somebody may want to hear of it. */
+static stk_status run_anywhere(stk_eager *e, stk_prepared *p, const char *op, stk_tensor *const *in,
+                               stk_tensor **out)
+{
+    stk_tensor *here[INPUTS_MAX];
+    bool down = stk_device_shares(p->program->device) && any_away(p->nin, in);
+    stk_status status = down ? bring_all(p->nin, in, here, &e->error) : STK_OK;
+    if (status == STK_OK) status = run_prepared(e, p, down ? here : in, out);
+    if (down) drop_all(p->nin, here);
+    if (status == STK_OK && e->watcher) e->watcher(e->watching, op, p->program->device, NULL);
     return status;
 }
 
@@ -432,6 +510,9 @@ static stk_status check_arguments(stk_eager *e, const char *who, int32_t nin, st
     return STK_OK;
 }
 
+static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const recipe *r, int32_t nin,
+                                  stk_tensor *const *in, stk_tensor **out, int32_t *nout);
+
 static stk_status apply(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
                         stk_tensor **out, int32_t *nout)
 {
@@ -439,7 +520,7 @@ static stk_status apply(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *
     if (!sign(&s, recipe_number(r), nin, in, r->attrs))
         return stk_fail(&e->error, STK_ERR_RANGE,
                         "%s: too many inputs or attributes for an eager call", recipe_name(r));
-    stk_prepared *p = find(e, &s);
+    stk_prepared *p = find(e->at, &s);
     if (!p) {
         stk_graph *g = NULL;
         STK_TRY(build_graph(&g, r, nin, in, &e->error));
@@ -447,10 +528,32 @@ static stk_status apply(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *
         stk_graph_release(g);
         STK_TRY(status);
     }
-    if (!r->build && !r->keyed) e->recent[r->op] = p;
-    STK_TRY(run_prepared(e, p, in, out));
+    if (p->lacks) return apply_elsewhere(e, p, r, nin, in, out, nout);
+    if (!r->build && !r->keyed) e->at->recent[r->op] = p;
+    STK_TRY(e->moved ? run_anywhere(e, p, recipe_name(r), in, out) : run_prepared(e, p, in, out));
     *nout = p->nout;
     return STK_OK;
+}
+
+/* The device lacks a part of this: all of it runs on the CPU. */
+static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const recipe *r, int32_t nin,
+                                  stk_tensor *const *in, stk_tensor **out, int32_t *nout)
+{
+    const stk_island *lacks = &p->program->islands.rows[0];
+    stk_eager_place *wanted = e->at;
+    if (e->strict)
+        return stk_fail(&e->error, STK_ERR_UNSUPPORTED, "%s has no kernel for %s %s: %s",
+                        wanted->device->name, lacks->op, lacks->shape, lacks->reason);
+    if (!p->told && e->watcher)
+        e->watcher(e->watching, recipe_name(r), wanted->device, lacks->reason);
+    p->told = true;
+    stk_device *cpu = NULL;
+    STK_TRY(stk_device_open("cpu:0", 0, &cpu, &e->error));
+    stk_status status = find_place(e, cpu, &e->at, &e->error);
+    stk_device_release(cpu);
+    if (status == STK_OK) status = apply(e, r, nin, in, out, nout);
+    e->at = wanted;
+    return status;
 }
 
 /* Strided inputs are made dense first; everything else sees only dense ones. */
@@ -461,7 +564,10 @@ static stk_status with_dense(stk_eager *e, const recipe *r, int32_t nin, stk_ten
     stk_tensor *dense[INPUTS_MAX] = {0};
     stk_status status = STK_OK;
     for (int32_t i = 0; i < nin && status == STK_OK; i++)
-        status = stk_tensor_dense(in[i], &dense[i], &e->error);
+        if (stk_tensor_device(in[i])) /* always is */
+            dense[i] = stk_tensor_retain(in[i]);
+        else
+            status = stk_tensor_dense(in[i], &dense[i], &e->error);
     if (status == STK_OK) status = apply(e, r, nin, dense, out, nout);
     for (int32_t i = 0; i < nin; i++) stk_tensor_release(dense[i]);
     return status;
@@ -498,9 +604,10 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
     int32_t nout = 0;
     stk_tensor *result[OUTPUTS_MAX];
     if (!e) return STK_ERR_ARGUMENT;
-    stk_prepared *p = (unsigned)op < STK_OP_COUNT ? e->recent[op] : NULL;
+    stk_prepared *p = (unsigned)op < STK_OP_COUNT ? e->at->recent[op] : NULL;
     if (p && out && in && fits(p, nin, in, attrs)) {
-        STK_TRY(run_prepared(e, p, in, result));
+        STK_TRY(e->moved ? run_anywhere(e, p, stk_op_name(op), in, result)
+                         : run_prepared(e, p, in, result));
         nout = p->nout;
     } else {
         if (!stk_op_row_of(op))
@@ -575,113 +682,4 @@ stk_status stk_eager_built(stk_eager *e, stk_keyed_build *build, const stk_attrs
     STK_TRY(check_arguments(e, "stk_eager_built", nin, in, out));
     return is_taped(e, nin, in) ? call_by_nodes(e, &r, nin, in, out, nout)
                                 : with_dense(e, &r, nin, in, out, nout);
-}
-
-/* ---- calls that need a builder ---------------------------------------------------------------------- */
-
-typedef struct built {
-    stk_dtype dtype;
-    int32_t n;
-    const int32_t *axes;
-    bool keep;
-} built;
-
-static stk_val build_cast(stk_graph *g, stk_val x, const built *b)
-{
-    return stk_g_cast(g, x, b->dtype);
-}
-static stk_val build_sum(stk_graph *g, stk_val x, const built *b)
-{
-    return stk_g_sum(g, x, b->n, b->axes, b->keep);
-}
-static stk_val build_mean(stk_graph *g, stk_val x, const built *b)
-{
-    return stk_g_mean(g, x, b->n, b->axes, b->keep);
-}
-
-/* Builds the few nodes and runs them one by one, so that each is found again and tapes see it. */
-static stk_status run_built(stk_eager *e, stk_tensor *x,
-                            stk_val (*build)(stk_graph *, stk_val, const built *), built options,
-                            stk_tensor **out)
-{
-    stk_graph *g = NULL;
-    if (!e) return STK_ERR_ARGUMENT;
-    if (!x || !out)
-        return stk_fail(&e->error, STK_ERR_ARGUMENT, "eager call: input and out must be given");
-    STK_TRY(stk_graph_new(&g, &e->error));
-    stk_val v = stk_g_input(g, "x", x->dtype, x->rank, x->shape), y = v ? build(g, v, &options) : 0;
-    stk_tensor **known = stk_calloc((size_t)g->nvalues, sizeof *known);
-    stk_status status =
-        known ? stk_graph_status(g, &e->error) : stk_fail_memory(&e->error, "eager", 0);
-    if (status == STK_OK) {
-        known[v] = stk_tensor_retain(x);
-        status = stk_eager_interpret(e, g, known, 1, &y);
-    }
-    if (status == STK_OK) *out = stk_tensor_retain(known[y]);
-    for (int64_t k = 0; known && k < g->nvalues; k++) stk_tensor_release(known[k]);
-    stk_free(known);
-    stk_graph_release(g);
-    return status;
-}
-
-/* ---- named calls ------------------------------------------------------------------------------------------------------ */
-
-#define IN_1                                                                                       \
-    (stk_tensor *[]) { x }
-#define IN_2                                                                                       \
-    (stk_tensor *[]) { a, b }
-#define IN_3                                                                                       \
-    (stk_tensor *[]) { a, b, c }
-#define STK_EW(NAME, name, arity, result, doc)                                                     \
-    stk_status stk_##name(stk_eager *e, STK_EAGER_ARGS_##arity, stk_tensor **out)                  \
-    {                                                                                              \
-        return stk_eager_apply(e, STK_OP_##NAME, arity, IN_##arity, NULL, out);                    \
-    }
-#define STK_EW_TYPED(NAME, name, arity, result, doc)
-#include "stoker/elementwise.def"
-
-/* Through the builder, which knows about ranges: float to int8 is more than one operation. */
-stk_status stk_cast(stk_eager *e, stk_tensor *x, stk_dtype dtype, stk_tensor **out)
-{
-    return run_built(e, x, build_cast, (built){.dtype = dtype}, out);
-}
-
-stk_status stk_matmul_t(stk_eager *e, stk_tensor *a, stk_tensor *b, bool ta, bool tb,
-                        stk_tensor **out)
-{
-    int64_t flags[2] = {ta, tb};
-    return stk_eager_apply(e, STK_OP_MATMUL, 2, IN_2, &(stk_attrs){.ints = flags, .nints = 2}, out);
-}
-
-stk_status stk_matmul(stk_eager *e, stk_tensor *a, stk_tensor *b, stk_tensor **out)
-{
-    return stk_matmul_t(e, a, b, false, false, out);
-}
-
-stk_status stk_reshape(stk_eager *e, stk_tensor *x, int32_t rank, const int64_t *shape,
-                       stk_tensor **out)
-{
-    return stk_eager_apply(e, STK_OP_RESHAPE, 1, &x, &(stk_attrs){.ints = shape, .nints = rank},
-                           out);
-}
-
-stk_status stk_transpose(stk_eager *e, stk_tensor *x, const int32_t *perm, stk_tensor **out)
-{
-    int64_t ints[STK_MAX_RANK];
-    int32_t rank = x ? x->rank : 0;
-    for (int32_t i = 0; i < rank; i++) ints[i] = perm ? perm[i] : rank - 1 - i;
-    return stk_eager_apply(e, STK_OP_TRANSPOSE, 1, &x, &(stk_attrs){.ints = ints, .nints = rank},
-                           out);
-}
-
-stk_status stk_sum(stk_eager *e, stk_tensor *x, int32_t n, const int32_t *axes, bool keep,
-                   stk_tensor **out)
-{
-    return run_built(e, x, build_sum, (built){.n = n, .axes = axes, .keep = keep}, out);
-}
-
-stk_status stk_mean(stk_eager *e, stk_tensor *x, int32_t n, const int32_t *axes, bool keep,
-                    stk_tensor **out)
-{
-    return run_built(e, x, build_mean, (built){.n = n, .axes = axes, .keep = keep}, out);
 }

@@ -5,7 +5,7 @@
 #include "graph/run/program.h"
 
 #include <pthread.h>
-#include "stoker/eager.h"
+#include "stoker/tracing.h"
 
 /* Released results of one operation and shape, ready to be handed out again. */
 enum { STK_EAGER_SPARE = 32 };
@@ -23,6 +23,8 @@ typedef struct stk_prepared {
     int32_t nsignature, attributes_at, nin, nout;
     stk_program *program;
     bool counts;  /* reads the step: every run gets a new one */
+    bool lacks;   /* a part of it is not for this device, and the context is one that moves */
+    bool told;    /* the watcher knows */
     bool at_once; /* the device sees the tensors, and one call of its queue is all there is to do */
     stk_result_pool *results;
     pthread_t thread; /* the only one that touches the spare lists */
@@ -49,15 +51,27 @@ struct stk_tape {
     bool paused;
 };
 
-struct stk_eager {
+/* What is prepared on one device. */
+typedef struct stk_eager_place {
     stk_device *device;
     stk_store *store;
-    stk_error error;
-    int64_t step;         /* of the next run that reads it */
     stk_prepared **table; /* open addressing */
     int64_t count, size;
     stk_prepared *recent[STK_OP_COUNT];
+} stk_eager_place;
+
+enum { STK_PLACES = 16 };
+struct stk_eager {
+    stk_eager_place *at; /* where calls run */
+    bool moved;  /* they may run elsewhere tomorrow: results stay where they were computed */
+    bool strict; /* what a device lacks is a failure */
+    stk_error error;
+    int64_t step;   /* of the next run that reads it */
     stk_tape *tape; /* innermost */
+    stk_eager_watcher *watcher;
+    void *watching;
+    stk_eager_place *places[STK_PLACES];
+    int32_t nplaces;
 };
 
 /* tape.c: notes one operation on all tapes that watch one of its inputs. */

@@ -166,9 +166,15 @@ stk_status stk_tape_note_host(stk_eager *e, const stk_host *host, int32_t nx, st
 static stk_status run_host(stk_eager *e, const stk_graph *g, const stk_node *n,
                            stk_tensor *const *in, stk_tensor **out)
 {
-    STK_TRY(stk_host_call(g, n, in, out, &e->error));
-    stk_status status =
-        stk_tape_note_host(e, &(stk_host){.name = n->name}, n->nin, in, n->nout, out);
+    enum { MOST = 64 };
+    stk_tensor *here[MOST] = {0};
+    stk_status status = STK_OK;
+    for (int32_t i = 0; i < n->nin && status == STK_OK; i++)
+        status = stk_tensor_to(in[i], NULL, &here[i], &e->error);
+    if (status == STK_OK) status = stk_host_call(g, n, here, out, &e->error);
+    for (int32_t i = 0; i < n->nin; i++) stk_tensor_release(here[i]);
+    if (status != STK_OK) return status;
+    status = stk_tape_note_host(e, &(stk_host){.name = n->name}, n->nin, in, n->nout, out);
     for (int32_t o = 0; o < n->nout && status != STK_OK; o++) {
         stk_tensor_release(out[o]);
         out[o] = NULL;

@@ -1,5 +1,6 @@
 /* Views of memory that changes: everybody who holds one can be moved to a copy, all at once. */
 #include "base/tensor.h"
+#include "device/tensor_device.h"
 #include "stoker/tracing.h"
 
 #include <string.h>
@@ -32,8 +33,11 @@ stk_status stk_tensor_detach(stk_tensor *view, stk_error *err)
     if (!view || view->inside)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_tensor_detach: needs a view, as stk_tensor_alias gives one");
-    STK_TRY(stk_tensor_raw(view->dtype, view->rank, view->shape, &copy, err));
-    stk_status status = stk_tensor_copy(copy, view, err);
+    stk_device *d = stk_tensor_device(view);
+    stk_shape shape = stk_tensor_shape(view);
+    STK_TRY(d ? stk_tensor_on(d, view->dtype, &shape, &copy, err)
+              : stk_tensor_raw(view->dtype, view->rank, view->shape, &copy, err));
+    stk_status status = stk_tensor_write(copy, view, err);
     if (status == STK_OK) status = stk_tensor_alias(copy, &other, err);
     if (status == STK_OK) trade(view, other);
     stk_tensor_release(other);

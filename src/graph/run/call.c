@@ -2,6 +2,7 @@
 #include "graph/run/call.h"
 
 #include "base/tensor.h"
+#include "device/tensor_device.h"
 #include "stoker/tracing.h"
 
 stk_status stk_program_new_caller(const stk_graph *g, const stk_program_options *options,
@@ -21,10 +22,31 @@ bool stk_call_fits(const stk_tensor *t, const stk_type *type)
     return true;
 }
 
+/* A tensor that is on a device: ours takes it where it is, for any other it comes down first. */
+static stk_status input_from(stk_program *p, int32_t i, stk_tensor *t, stk_error *err)
+{
+    stk_feed *f = &p->feeds[i];
+    if (stk_tensor_device(t) != p->device || !stk_call_fits(t, &f->type)) {
+        stk_tensor *here = NULL;
+        STK_TRY(stk_tensor_to(t, NULL, &here, err));
+        stk_status status = stk_feed_slot(p, i, here, err);
+        stk_tensor_release(here);
+        return status;
+    }
+    f->fed = true;
+    if (f->uniform_at < 0) {
+        p->slots[i] = stk_tensor_place(t);
+        return STK_OK;
+    } /* goes along with the run's numbers, which come from the host */
+    return p->device->vt->queue.get(p->device, p->uniforms + f->uniform_at, stk_tensor_place(t),
+                                    (size_t)stk_type_bytes(&f->type), err);
+}
+
 stk_status stk_call_input(stk_program *p, int32_t i, stk_tensor *t, stk_error *err)
 {
     stk_feed *f = &p->feeds[i];
     if (!t) return stk_fail(err, STK_ERR_ARGUMENT, "input %d ('%s') is NULL", i, f->name);
+    if (stk_tensor_device(t)) return input_from(p, i, t, err);
     if (!stk_call_fits(t, &f->type) || !stk_tensor_is_dense(t) || !stk_device_shares(p->device))
         return stk_feed_slot(p, i, t, err);
     f->fed = true;
@@ -35,7 +57,9 @@ stk_status stk_call_input(stk_program *p, int32_t i, stk_tensor *t, stk_error *e
 static stk_status give_result(stk_program *p, int32_t o, stk_tensor **out, stk_error *err)
 {
     const stk_fetch *f = &p->fetches[o];
-    if (!*out) {
+    if (!*out && p->results_stay) {
+        STK_TRY(stk_tensor_on(p->device, f->type.dtype, &f->type.shape, out, err));
+    } else if (!*out) {
         STK_TRY(stk_tensor_raw(f->type.dtype, f->type.shape.rank, f->type.shape.dim, out, err));
     } else if (!stk_call_fits(*out, &f->type) || !stk_tensor_is_dense(*out)) {
         return stk_fail(err, STK_ERR_SHAPE, "output %d is %s; the tensor given for it is not", o,
@@ -51,6 +75,8 @@ static stk_status copy_result(stk_program *p, int32_t o, stk_tensor *to, stk_err
 {
     stk_address from = stk_program_address(p, &p->fetches[o].link);
     size_t bytes = (size_t)stk_type_bytes(&p->fetches[o].type);
+    if (bytes && stk_tensor_device(to) == p->device)
+        return p->device->vt->queue.copy(p->device, stk_tensor_place(to), from, bytes, err);
     if (!bytes || stk_address_equal(from, stk_address_host(to->data))) return STK_OK;
     return p->device->vt->queue.get_later(p->device, to->data, from, bytes, err);
 }
@@ -69,8 +95,18 @@ static stk_status call(stk_program *p, stk_tensor *const *in, stk_tensor **out, 
     for (int32_t i = 0; i < p->nfeeds; i++) STK_TRY(stk_call_input(p, i, in[i], err));
     for (int32_t o = 0; o < p->nfetches; o++) STK_TRY(give_result(p, o, &out[o], err));
     STK_TRY(stk_program_run(p, 1, err));
-    for (int32_t o = 0; o < p->nfetches; o++) STK_TRY(copy_result(p, o, out[o], err));
-    return p->device->vt->queue.wait(p->device, err);
+    bool wait = !p->results_stay;
+    for (int32_t o = 0; o < p->nfetches; o++) {
+        STK_TRY(copy_result(p, o, out[o], err));
+        wait |= !stk_tensor_device(out[o]);
+    }
+    if (wait) return p->device->vt->queue.wait(p->device, err);
+    return stk_feeds_used(p, err); /* until here: a result may be an input passed through */
+}
+
+void stk_program_results_stay(stk_program *p, bool stay)
+{
+    if (p) p->results_stay = stay && !stk_device_shares(p->device);
 }
 
 stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in, int32_t nout,

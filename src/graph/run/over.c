@@ -68,7 +68,7 @@ static stk_status check(const stk_program *p, const stk_over *o, stk_error *err)
         const stk_type *t = &p->fetches[i].type;
         const stk_tensor *r = o->results[i];
         bool fits = !r || (r->dtype == t->dtype && r->rank == t->shape.rank && r->rank > 0 &&
-                           stk_tensor_is_dense(r));
+                           stk_tensor_is_dense(r) && !stk_tensor_device(r));
         for (int32_t k = 1; fits && r && k < r->rank; k++) fits = r->shape[k] == t->shape.dim[k];
         if (!fits)
             return stk_fail(err, STK_ERR_SHAPE,

@@ -66,6 +66,7 @@ struct stk_program {
     stk_fetch *fetches;
     int32_t nfetches;
     stk_islands islands; /* what runs on the CPU instead */
+    bool results_stay;   /* those of stk_program_call, on the device */
     stk_program_stats stats;
 };
 

@@ -2,6 +2,7 @@
 #include "graph/run/store.h"
 
 #include "base/trace.h"
+#include "device/tensor_device.h"
 #include "stoker/tracing.h"
 
 #include <string.h>
@@ -187,7 +188,9 @@ stk_status stk_store_adopt(stk_store *s, const char *name, stk_tensor *t, stk_er
     if (!s || !name || !*name || !t)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_store_adopt: store, name and tensor must be given");
-    if (t->dtype == STK_STRING || !stk_tensor_is_dense(t) || !stk_device_shares(s->device))
+    stk_device *on = stk_tensor_device(t);
+    bool seen = on ? on == s->device : stk_device_shares(s->device);
+    if (t->dtype == STK_STRING || !stk_tensor_is_dense(t) || !seen)
         return stk_fail(err, STK_ERR_UNSUPPORTED,
                         "variable '%s': only dense numbers in memory that the device sees can be "
                         "adopted; use stk_store_set",
@@ -205,7 +208,7 @@ stk_status stk_store_adopt(stk_store *s, const char *name, stk_tensor *t, stk_er
     stk_variable *v = &s->vars[s->count++];
     *v = (stk_variable){.name = copy,
                         .type = {.dtype = t->dtype, .shape = {.rank = t->rank}},
-                        .address = stk_address_host(t->data),
+                        .address = on ? stk_tensor_place(t) : stk_address_host(t->data),
                         .adopted = stk_tensor_retain(t)};
     memcpy(v->type.shape.dim, t->shape, sizeof v->type.shape.dim);
     s->bytes += stk_type_bytes(&v->type);

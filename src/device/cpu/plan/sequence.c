@@ -122,7 +122,7 @@ void stk_cpu_unload(stk_cpu_sequence *s)
 
 static inline void bind(const stk_cpu_sequence *s, stk_slot *slot, stk_address a)
 {
-    if (stk_address_equal(slot->bound, a)) return;
+    if (!a.block && stk_address_equal(slot->bound, a)) return; /* a block may be a new one */
     char *base = pointer(s, a);
     slot->bound = a;
     for (int32_t i = 0; i < slot->n; i++) *slot->patches[i].where = base + slot->patches[i].offset;
