@@ -202,11 +202,14 @@ struct stk_device {
     stk_device *next;   /* among those that are open */
     char name[64];      /* "cpu:0" */
     int64_t used, peak; /* bytes of its blocks, and the most they were; atomic */
+    int64_t
+        freed; /* blocks so far: after one, what looks like an old block may be a new one; atomic */
 };
 
 /* Devices of their own memory tell what they take (bytes > 0) and give back. */
 static inline void stk_device_takes(stk_device *d, int64_t bytes)
 {
+    if (bytes < 0) __atomic_add_fetch(&d->freed, 1, __ATOMIC_RELAXED);
     int64_t now = __atomic_add_fetch(&d->used, bytes, __ATOMIC_RELAXED);
     int64_t most = __atomic_load_n(&d->peak, __ATOMIC_RELAXED);
     while (now > most && !__atomic_compare_exchange_n(&d->peak, &most, now, true, __ATOMIC_RELAXED,

@@ -95,6 +95,7 @@ typedef struct stk_cl_place {
     int32_t slot, item, index;
     uintptr_t given; /* what stands there now; 0: nothing yet */
     int64_t bound;
+    int64_t freed; /* blocks of the device when it was put there */
 } stk_cl_place;
 
 /* One launch of a sequence. */

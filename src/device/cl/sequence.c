@@ -137,16 +137,18 @@ void stk_cl_unload(stk_sequence *loaded)
 stk_status stk_cl_bind(stk_cl_device *d, stk_cl_step *step, const stk_address *slots,
                        stk_error *err)
 {
+    int64_t freed = __atomic_load_n(&d->device.freed, __ATOMIC_RELAXED);
     for (int32_t i = 0; i < step->nslots; i++) {
         stk_cl_place *place = &step->slots[i];
         stk_address now = slots[place->slot];
         uintptr_t given = stk_cl_given(now.block);
         int64_t at = (now.offset + place->offset) / place->item;
-        if (place->given == given && place->bound == at) continue;
+        if (place->given == given && place->bound == at && place->freed == freed) continue;
         STK_TRY(d->backend->argument(d, step->kernel, place->index, sizeof given, &given, err));
         STK_TRY(d->backend->argument(d, step->kernel, place->index + 1, sizeof at, &at, err));
         place->given = given;
         place->bound = at;
+        place->freed = freed;
     }
     return STK_OK;
 }
