@@ -6,7 +6,14 @@
 #define BUILD(name) int32_t py_build_##name(py_build *b)
 #define ONE(value)  return b->y[0] = (value), 1
 
-BUILD(identity) { ONE(b->x[0]); }
+/* A value of its own: tapes see it, and it can be on another device than x. */
+BUILD(identity)
+{
+    int64_t dim[STK_MAX_RANK];
+    int32_t rank = stk_g_rank(b->g, b->x[0]);
+    for (int32_t i = 0; i < rank; i++) dim[i] = stk_g_dim(b->g, b->x[0], i);
+    ONE(stk_g_reshape(b->g, b->x[0], rank, dim));
+}
 
 BUILD(reshape)
 {

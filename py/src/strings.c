@@ -97,9 +97,12 @@ static PyObject *to_numbers(const ranks *r, const stk_tensor *t)
 static PyObject *to_strings(const ranks *r, PyObject *numbers)
 {
     static const stk_string nothing = {"", 0};
-    stk_tensor *t = ((py_tensor *)numbers)->t, *dense = NULL, *out = NULL;
+    stk_tensor *t = py_on_host(((py_tensor *)numbers)->t), *dense = NULL, *out = NULL;
     stk_error err;
-    if (stk_tensor_dense(t, &dense, &err) != STK_OK) return py_raise(&err, NULL);
+    if (!t) return NULL;
+    stk_status status = stk_tensor_dense(t, &dense, &err);
+    stk_tensor_release(t);
+    if (status != STK_OK) return py_raise(&err, NULL);
     int64_t n = stk_tensor_count(dense);
     stk_string *items = PyMem_Malloc(((size_t)n + 1) * sizeof *items);
     if (!items) {
@@ -110,7 +113,7 @@ static PyObject *to_strings(const ranks *r, PyObject *numbers)
         int64_t k = ((const int64_t *)dense->data)[i];
         items[i] = k >= 0 && k < r->n ? *r->sorted[k] : nothing;
     }
-    stk_status status = stk_tensor_strings(dense->rank, dense->shape, items, &out, &err);
+    status = stk_tensor_strings(dense->rank, dense->shape, items, &out, &err);
     PyMem_Free(items);
     stk_tensor_release(dense);
     return status == STK_OK ? py_tensor_take(out) : py_raise(&err, NULL);

@@ -33,7 +33,7 @@ TEST(values_and_reuse)
         E_OK(stk_add(e, a, b, &c));
         CHECK_NEAR(stk_tensor_at(c, 2), 33, 0);
         if (i == 0) first = c->data;
-        if (stk_device_shares(e->device)) CHECK(c->data == first); /* released results come back */
+        if (stk_device_shares(e->at->device)) CHECK(c->data == first); /* released results come back */
         stk_tensor_release(c);
     }
     stk_tensor *c = NULL, *d = NULL;
@@ -47,7 +47,7 @@ TEST(values_and_reuse)
         E_OK(stk_mul(e, a, b, &x));
         stk_tensor_release(x);
     }
-    if (stk_device_shares(e->device)) /* the one that c holds had to be replaced once */
+    if (stk_device_shares(e->at->device)) /* the one that c holds had to be replaced once */
         CHECK(stk_alloc_count() - before <= 2);
     stk_eager_release(e);
     CHECK_NEAR(stk_tensor_at(d, 1), 800, 0); /* results outlive the context */

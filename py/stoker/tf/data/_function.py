@@ -157,6 +157,8 @@ class MapFunction:
             if self.fn.plans:
                 not_traceable("it assigns to a variable for some shapes only")
             self.fn.serial = True
+        if any("/device:CPU:" not in v.device for v in made.trace.variables):
+            not_traceable("it uses a variable that is on a device; workers compute on the processor")
         if any(hasattr(leaf, "_pipe") for leaf in st.leaves(result)):
             not_traceable("it gives a dataset")
         if len(made.steps) < len(self.steps):
