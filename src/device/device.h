@@ -202,8 +202,8 @@ struct stk_device {
     stk_device *next;   /* among those that are open */
     char name[64];      /* "cpu:0" */
     int64_t used, peak; /* bytes of its blocks, and the most they were; atomic */
-    int64_t
-        freed; /* blocks so far: after one, what looks like an old block may be a new one; atomic */
+    /* Blocks that were freed so far: after one, what looks like an old block may be a new one; atomic. */
+    int64_t freed;
 };
 
 /* Devices of their own memory tell what they take (bytes > 0) and give back. */

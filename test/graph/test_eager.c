@@ -33,7 +33,8 @@ TEST(values_and_reuse)
         E_OK(stk_add(e, a, b, &c));
         CHECK_NEAR(stk_tensor_at(c, 2), 33, 0);
         if (i == 0) first = c->data;
-        if (stk_device_shares(e->at->device)) CHECK(c->data == first); /* released results come back */
+        if (stk_device_shares(e->at->device))
+            CHECK(c->data == first); /* released results come back */
         stk_tensor_release(c);
     }
     stk_tensor *c = NULL, *d = NULL;

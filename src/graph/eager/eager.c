@@ -384,7 +384,7 @@ static stk_status make_result(stk_eager *e, stk_prepared *p, int32_t o, stk_tens
     if (f->outside) {
         *out = new_result(p, &p->results[o], &e->error);
         if (*out) p->program->slots[p->nin + o] = stk_address_host((*out)->data);
-    } else if (f->feed >= 0 && is_seen(p->program->device, in[f->feed])) {
+    } else if (f->feed >= 0 && (!e->moved || is_seen(p->program->device, in[f->feed]))) {
         *out = view_of_input(f, in[f->feed]);
     } else {
         *out = NULL; /* a constant, or on a device of its own memory: read after the run */
