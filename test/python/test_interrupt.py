@@ -1,4 +1,5 @@
 """Ctrl-C ends whatever is going on: the program stops soon, with KeyboardInterrupt."""
+import importlib.util
 import os
 import signal
 import subprocess
@@ -89,7 +90,8 @@ while True: v = tf.tanh(v @ v)""",
 
 @pytest.mark.parametrize("what", LONG)
 def test_ctrl_c(what, tmp_path):
-    pytest.importorskip("keras")
+    if importlib.util.find_spec("keras") is None:  # found, not imported: this process has no engine under it
+        pytest.skip("Keras is not installed")
     path = tmp_path / "long.py"
     path.write_text(HEAD + LONG[what])
     p = subprocess.Popen([sys.executable, "-m", "stoker", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
