@@ -8,7 +8,8 @@
 
 static void all_options(const stk_cl_device *d, char *out, size_t size)
 {
-    snprintf(out, size, "-cl-std=CL1.2 -DSK_OPENCL%s%s", d->has_f64 ? " -DSK_HAS_F64" : "",
+    /* -w: some drivers print warnings on the error stream of whoever trains */
+    snprintf(out, size, "-cl-std=CL1.2 -w -DSK_OPENCL%s%s", d->has_f64 ? " -DSK_HAS_F64" : "",
              d->exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 
