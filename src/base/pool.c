@@ -53,7 +53,8 @@ enum {
     SPIN_LOOK = 256,   /* pauses between looks at the clock */
     SPIN_UNTIMED = 64, /* waits of the caller shorter than this are not worth a clock */
     GAP_NS = 150000,   /* a look this late means that the thread was put aside */
-    VAIN = 4,          /* regions in a row without any help from the workers, then they rest */
+    VAIN = 4,          /* regions in a row without any help from the workers, */
+    VAIN_NS = 300000,  /* for longer than it takes to wake a sleeping one: then they rest */
     REST_WAIT = 8,     /* rest after a long wait, in units of that wait */
     REST_LEAST_NS = 500000,
     REST_MOST_NS = 50000000,
@@ -98,6 +99,7 @@ struct stk_pool {
     int32_t home;         /* atomic: processor of the caller when it last made or woke a thread */
     int32_t spins;        /* the caller's patience; written under `busy` */
     int32_t in_vain;      /* regions in a row in which no worker began anything; under `busy` */
+    int64_t vain_since;   /* when the first of them began */
     int64_t rest_ns;      /* the next rest, when that goes on */
     int64_t rest_until;   /* 0: the workers take part */
     uint32_t forks;       /* value of `forks` when the threads were made */
@@ -334,19 +336,23 @@ static bool wait_for_reply(stk_pool *pool, worker *w, int64_t *waited)
 }
 
 /* What a region tells about the processors: ours, or taken by others? A wait as long as the caller's own work is no
- * sign of that: the parts may be unequal. */
-static void judge(stk_pool *pool, bool helped, int64_t waited, int64_t worked)
+ * sign of that: the parts may be unequal. Nor are short regions that a sleeping worker is too late for. */
+static void judge(stk_pool *pool, bool helped, int64_t waited, int64_t begin, int64_t end)
 {
-    pool->in_vain = helped ? 0 : pool->in_vain + 1;
-    if (helped && waited <= GAP_NS) pool->rest_ns = REST_LEAST_NS;
     int64_t rest = 0;
-    if (waited > GAP_NS && waited > worked) {
-        rest = bounded_rest(REST_WAIT * waited);
-    } else if (pool->in_vain >= VAIN) {
-        rest = pool->rest_ns = bounded_rest(2 * pool->rest_ns);
-        pool->in_vain = VAIN - 1; /* one more try, then the next rest */
+    if (helped) {
+        pool->in_vain = 0;
+        if (waited <= GAP_NS) pool->rest_ns = REST_LEAST_NS;
+    } else if (pool->in_vain++ == 0) {
+        pool->vain_since = begin;
     }
-    if (rest) pool->rest_until = stk_now_ns() + rest;
+    if (waited > GAP_NS && waited > end - begin) {
+        rest = bounded_rest(REST_WAIT * waited);
+    } else if (pool->in_vain >= VAIN && end - pool->vain_since > VAIN_NS) {
+        rest = pool->rest_ns = bounded_rest(2 * pool->rest_ns);
+        pool->in_vain = 0;
+    }
+    if (rest) pool->rest_until = end + waited + rest;
 }
 
 /* True while the workers rest. */
@@ -383,10 +389,10 @@ static void run_split(stk_pool *pool, int64_t active, stk_pool_function function
     int64_t begin = stk_now_ns(), waited = 0;
     bool helped = false;
     run_claimed(&pool->claimed, &pool->own, number, &own, 0);
-    int64_t worked = stk_now_ns() - begin;
+    int64_t end = stk_now_ns(); /* of the caller's own part */
     for (int64_t t = 1; t < active; t++)
         helped |= wait_for_reply(pool, &pool->workers[t - 1], &waited);
-    judge(pool, helped, waited, worked);
+    judge(pool, helped, waited, begin, end);
     inside_pool = outer_pool;
     inside_thread = outer_thread;
     BUMP(pool->stats.regions, 1);
