@@ -11,6 +11,13 @@ static int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }
 
 static bool same(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
+int32_t stk_word_index(const char *const *words, int32_t count, const char *word)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (!strcmp(words[i], word)) return i;
+    return -1;
+}
+
 int32_t stk_word_distance(const char *a, size_t na, const char *b, size_t nb)
 {
     if (na > LONGEST || nb > LONGEST) return LONGEST;

@@ -1,5 +1,7 @@
 /* Initial and given numbers for the weights of a model. */
 #include "layers/model.h"
+
+#include "base/spelling.h"
 #include "layers/objects.h"
 
 #include <stdio.h>
@@ -73,13 +75,6 @@ static stk_status set_weight(const stk_weight *w, const stk_tensor *t, stk_store
     return status;
 }
 
-static int32_t find_name(int32_t n, const char *const *names, const char *name)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (!strcmp(names[i], name)) return i;
-    return -1;
-}
-
 static stk_status unknown_name(const stk_model *m, const char *name, stk_error *err)
 {
     enum { MOST = 256 };
@@ -101,7 +96,7 @@ stk_status stk_model_set_weights(const stk_model *m, stk_store *store, int32_t n
         if (stk_model_find_weight(m, names[i]) < 0) return unknown_name(m, names[i], err);
     for (int32_t i = 0; i < stk_model_weight_count(m); i++) {
         stk_weight w = stk_model_weight(m, i);
-        int32_t k = find_name(n, names, w.name);
+        int32_t k = stk_word_index(names, n, w.name);
         if (k >= 0)
             STK_TRY(set_weight(&w, tensors[k], store, err));
         else if (!partial)

@@ -142,10 +142,8 @@ static int64_t project_units(const void *params)
 
 static int64_t project_grain(const void *params)
 {
-    enum { WORTH_A_PART = 1024 }; /* elements of the result */
     const stk_project_params *p = params;
-    int64_t row = p->out_w * p->channels;
-    return row > 0 && row < WORTH_A_PART ? WORTH_A_PART / row : 1;
+    return stk_rows_worth(p->out_w * p->channels, 1024);
 }
 
 static uint32_t project_aligned(const void *params)

@@ -33,9 +33,7 @@ typedef struct own_state {
     stk_conv_plan plan;
     own_sizes size;
     const stk_vec_conv *vec;
-    int64_t phases;
-    stk_conv_phase *phase;
-    int64_t *order; /* tap of each block of rows of the packed weights */
+    stk_conv_phases all;
 } own_state;
 
 static const stk_vec_conv *vec(void) { return stk_vec_get()->conv; }
@@ -158,19 +156,9 @@ static void discard(stk_launch *launch)
 {
     own_state *s = launch->state;
     if (!s) return;
-    if (s->phase) stk_free(s->phase[0].run);
-    stk_free(s->phase);
-    stk_free(s->order);
+    stk_conv_phases_discard(&s->all);
     stk_free(s);
     launch->state = NULL;
-}
-
-static stk_status fill_state(own_state *s, stk_error *err)
-{
-    stk_conv_plan *plan = &s->plan;
-    s->vec = vec();
-    s->phases = stk_conv_plan_phases(plan);
-    return stk_conv_phases_new(plan, &s->phase, &s->order, err);
 }
 
 static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
@@ -181,7 +169,8 @@ static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
         weight_plan(launch->params, &s->plan, &s->size);
     else
         data_plan(launch->params, kind == 1, &s->plan, &s->size);
-    stk_status status = fill_state(s, err);
+    s->vec = vec();
+    stk_status status = stk_conv_phases_make(&s->plan, &s->all, err);
     if (status != STK_OK) discard(launch);
     return status;
 }
@@ -233,7 +222,7 @@ static void pack_weights(const own_state *s, const float *w, float *to)
         for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
             nv = panel_width((s->size.wide - first) / vf) * vf;
             for (int64_t i = 0; i < plan->taps; i++, to += plan->inner * nv)
-                pack_tap(s, w, g, s->order[i], first, nv, to);
+                pack_tap(s, w, g, s->all.order[i], first, nv, to);
         }
 }
 
@@ -322,8 +311,8 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     int64_t x_image = image(plan->source, plan->source_c),
             y_image = image(plan->dest, plan->dest_c);
     for (int64_t i = lo; i < hi; i += plan->images)
-        for (int64_t p = 0; p < s->phases; p++)
-            data_phase(s, &s->phase[p], stk_min_i64(plan->images, hi - i), x + i * x_image, w,
+        for (int64_t p = 0; p < s->all.count; p++)
+            data_phase(s, &s->all.phase[p], stk_min_i64(plan->images, hi - i), x + i * x_image, w,
                        y + i * y_image, scratch);
 }
 
@@ -383,7 +372,7 @@ static void weight_images(const own_state *s, int64_t images, const float *x, fl
                           float *scratch)
 {
     const stk_conv_plan *plan = &s->plan;
-    const stk_conv_phase *p = s->phase;
+    const stk_conv_phase *p = s->all.phase;
     const int64_t *dest = plan->dest;
     stk_conv_block b = {.images = images, .run = p->run, .runs = p->runs};
     b.x_col = p->axis[2].from_step * plan->source_c;

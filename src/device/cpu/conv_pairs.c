@@ -35,9 +35,7 @@ typedef struct pairs_state {
     pairs_sizes size;
     int kind;
     const stk_vec *vec;
-    int64_t phases;
-    stk_conv_phase *phase;
-    int64_t *order; /* tap of each block of rows of the weights */
+    stk_conv_phases all;
 } pairs_state;
 
 static int64_t line(int64_t bytes) { return stk_round_up(bytes, STK_ALIGN); }
@@ -143,19 +141,9 @@ static void discard(stk_launch *launch)
 {
     pairs_state *s = launch->state;
     if (!s) return;
-    if (s->phase) stk_free(s->phase[0].run);
-    stk_free(s->phase);
-    stk_free(s->order);
+    stk_conv_phases_discard(&s->all);
     stk_free(s);
     launch->state = NULL;
-}
-
-static stk_status fill_state(pairs_state *s, stk_error *err)
-{
-    stk_conv_plan *plan = &s->plan;
-    s->vec = stk_vec_get();
-    s->phases = stk_conv_plan_phases(plan);
-    return stk_conv_phases_new(plan, &s->phase, &s->order, err);
 }
 
 static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
@@ -165,7 +153,8 @@ static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
     s->kind = kind;
     init_plan(launch->params, kind, &s->halved, &s->plan);
     size_up(&s->plan, kind, &s->size);
-    stk_status status = fill_state(s, err);
+    s->vec = stk_vec_get();
+    stk_status status = stk_conv_phases_make(&s->plan, &s->all, err);
     if (status != STK_OK) discard(launch);
     return status;
 }
@@ -214,10 +203,10 @@ static void empty_basket(basket *b)
         job.wide = true;
     } else {
         job.b = b->w + (s->kind == BACK ? b->start : 0);
-        job.c = s->phases > 1 ? b->results : y;
+        job.c = s->all.count > 1 ? b->results : y;
     }
     s->vec->gemm_pairs->run(&job);
-    for (int64_t i = 0; s->phases > 1 && i < b->held; i++)
+    for (int64_t i = 0; s->all.count > 1 && i < b->held; i++)
         memcpy(b->y + b->places[i] * c, b->results + i * c, (size_t)c * sizeof *b->y);
     b->first += b->held;
     b->held = 0;
@@ -242,7 +231,7 @@ static void put_band(basket *b, const stk_conv_phase *p, const stk_conv_block *b
     const int64_t pixels = block->rows * block->cols;
     for (int64_t done = 0, count; done < pixels; done += count) {
         count = stk_min_i64(pixels - done, z->pixels - b->held);
-        if (b->s->phases > 1) note_places(b, p, origin, block->cols, done, count);
+        if (b->s->all.count > 1) note_places(b, p, origin, block->cols, done, count);
         b->s->vec->conv->gather(block, done, count, b->rows + b->held * z->ld, z->ld);
         b->held += count;
         if (b->held == z->pixels) empty_basket(b);
@@ -277,8 +266,8 @@ static void put_image(basket *b, const stk_conv_phase *p, const float *x, int64_
 static void put_phases(basket *b, const float *x, int64_t images)
 {
     const pairs_state *s = b->s;
-    for (int64_t i = 0; i < s->phases; i++) {
-        const stk_conv_phase *p = &s->phase[i];
+    for (int64_t i = 0; i < s->all.count; i++) {
+        const stk_conv_phase *p = &s->all.phase[i];
         b->start = p->runs ? 2 * p->run[0].w : 0;
         b->terms = 0;
         b->first = 0;
@@ -294,7 +283,7 @@ static const uint16_t *turn_weights(const pairs_state *s, const uint16_t *w, uin
     const int64_t ic = s->plan.dest_c, oc = 2 * s->plan.source_c, taps = s->plan.taps;
     for (int64_t i = 0; i < taps; i++)
         for (int64_t c = 0; c < ic; c++)
-            memcpy(to + (c * taps + i) * oc, w + (s->order[i] * ic + c) * oc,
+            memcpy(to + (c * taps + i) * oc, w + (s->all.order[i] * ic + c) * oc,
                    (size_t)oc * sizeof *to);
     return to;
 }
@@ -355,19 +344,12 @@ static void weight_finish(const stk_launch *launch)
 
 /* ---- three kernels ------------------------------------------------------------------------------------ */
 
-#define KIND(word, KIND_)                                                                          \
-    static bool word##_supports(const void *params) { return supports(params, KIND_); }            \
-    static int64_t word##_scratch(const void *params, int32_t parts)                               \
-    {                                                                                              \
-        return scratch(params, KIND_, parts);                                                      \
-    }                                                                                              \
-    static stk_status word##_prepare(stk_launch *launch, stk_error *err)                           \
-    {                                                                                              \
-        return prepare(launch, KIND_, err);                                                        \
-    }
-KIND(forward, FORWARD)
-KIND(back, BACK)
-KIND(weight, WEIGHT)
+static bool forward_supports(const void *params) { return supports(params, FORWARD); }
+static bool back_supports(const void *params) { return supports(params, BACK); }
+static bool weight_supports(const void *params) { return supports(params, WEIGHT); }
+STK_CONV_WAY(forward, FORWARD)
+STK_CONV_WAY(back, BACK)
+STK_CONV_WAY(weight, WEIGHT)
 
 const stk_impl stk_impl_conv_pairs = {.name = "pairs",
                                       .kernel = STK_K_CONV,

@@ -242,24 +242,31 @@ uint32_t stk_conv_weight_aligned(const void *params)
     return 1u | 2u;
 }
 
-stk_status stk_conv_phases_new(const stk_conv_plan *plan, stk_conv_phase **phase, int64_t **order,
-                               stk_error *err)
+stk_status stk_conv_phases_make(const stk_conv_plan *plan, stk_conv_phases *all, stk_error *err)
 {
-    int64_t n = stk_conv_plan_phases(plan), row = 0;
-    *phase = stk_calloc((size_t)stk_max_i64(n, 1), sizeof **phase);
-    *order = stk_calloc((size_t)plan->taps, sizeof **order);
+    int64_t n = all->count = stk_conv_plan_phases(plan), row = 0;
+    all->phase = stk_calloc((size_t)stk_max_i64(n, 1), sizeof *all->phase);
+    all->order = stk_calloc((size_t)plan->taps, sizeof *all->order);
     stk_conv_run *run = stk_calloc((size_t)plan->taps, sizeof *run);
-    if (!*phase || !*order || !run) {
+    if (!all->phase || !all->order || !run) {
         stk_free(run);
         return stk_fail_memory(err, "the taps of a convolution", (size_t)plan->taps * sizeof *run);
     }
-    (*phase)[0].run = run;
+    all->phase[0].run = run;
     for (int64_t i = 0; i < n; i++) {
-        stk_conv_phase *p = &(*phase)[i];
+        stk_conv_phase *p = &all->phase[i];
         stk_conv_phase_get(plan, i, p);
         p->run = run;
-        stk_conv_phase_runs(plan, i, p, &row, *order);
+        stk_conv_phase_runs(plan, i, p, &row, all->order);
         run += p->runs;
     }
     return STK_OK;
+}
+
+void stk_conv_phases_discard(stk_conv_phases *all)
+{
+    if (all->phase) stk_free(all->phase[0].run);
+    stk_free(all->phase);
+    stk_free(all->order);
+    *all = (stk_conv_phases){0};
 }

@@ -56,10 +56,18 @@ void stk_conv_phase_get(const stk_conv_plan *plan, int64_t index, stk_conv_phase
  * gets the tap of each block of `inner` rows. */
 void stk_conv_phase_runs(const stk_conv_plan *plan, int64_t index, stk_conv_phase *phase,
                          int64_t *row, int64_t *order);
-/* All phases with their runs, and the tap of each block of weight rows. The caller frees both, failed or not: phase[0].run (one array
- * for all phases), phase and order. */
-stk_status stk_conv_phases_new(const stk_conv_plan *plan, stk_conv_phase **phase, int64_t **order,
-                               stk_error *err);
+
+/* All phases with their runs, which are one array that begins at phase[0].run. */
+typedef struct stk_conv_phases {
+    int64_t count;
+    stk_conv_phase *phase;
+    int64_t *order; /* tap of each block of rows of the packed weights */
+} stk_conv_phases;
+
+/* To be discarded, failed or not. */
+stk_status stk_conv_phases_make(const stk_conv_plan *plan, stk_conv_phases *all, stk_error *err);
+void stk_conv_phases_discard(stk_conv_phases *all);
+
 /* Elements of one image's largest band in scratch; -1 when that is beyond reason. */
 int64_t stk_conv_plan_band(const stk_conv_plan *plan);
 
@@ -77,5 +85,17 @@ static inline int64_t stk_conv_plan_phases(const stk_conv_plan *plan)
 /* stk_impl.aligned: which args are cut along with the images: x and y, never the weights. */
 uint32_t stk_conv_data_aligned(const void *params);
 uint32_t stk_conv_weight_aligned(const void *params);
+
+/* A kernel that goes the three ways (forward, back to the source, back to the weights) by one `scratch` and one `prepare` that are
+ * told which. */
+#define STK_CONV_WAY(word, WAY)                                                                    \
+    static int64_t word##_scratch(const void *params, int32_t parts)                               \
+    {                                                                                              \
+        return scratch(params, WAY, parts);                                                        \
+    }                                                                                              \
+    static stk_status word##_prepare(stk_launch *launch, stk_error *err)                           \
+    {                                                                                              \
+        return prepare(launch, WAY, err);                                                          \
+    }
 
 #endif

@@ -8,7 +8,7 @@
  *     weight    dw[tap]         = x[pixels]' . dy[pixels]   units: taps times blocks of ic
  *
  * Scratch of one part: [ numbers of pixels of x | of y | rows of the left side | of the right side or results | the engine's ] */
-#include "base/memory.h"
+#include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/vec/gemm.h"
 
@@ -219,18 +219,13 @@ static int64_t weight_units(const void *params)
     return volume(c->kernel) * blocks(c->ic);
 }
 
-#define KIND(word, KIND_)                                                                          \
-    static int64_t word##_scratch(const void *params, int32_t parts)                               \
-    {                                                                                              \
-        return (rows_bytes(params) + engine_bytes(params, KIND_)) * parts;                         \
-    }                                                                                              \
-    static stk_status word##_prepare(stk_launch *launch, stk_error *err)                           \
-    {                                                                                              \
-        return prepare(launch, KIND_, err);                                                        \
-    }
-KIND(forward, FORWARD)
-KIND(back, BACK)
-KIND(weight, WEIGHT)
+static int64_t scratch(const void *params, taps_kind kind, int32_t parts)
+{
+    return (rows_bytes(params) + engine_bytes(params, kind)) * parts;
+}
+STK_CONV_WAY(forward, FORWARD)
+STK_CONV_WAY(back, BACK)
+STK_CONV_WAY(weight, WEIGHT)
 
 const stk_impl stk_impl_conv_taps = {.name = "taps",
                                      .kernel = STK_K_CONV,

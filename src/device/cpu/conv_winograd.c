@@ -278,18 +278,9 @@ static void weight_finish(const stk_launch *launch)
     if (total) s->vec->winograd->weights_back(total, all, all, launch->arg[2], all);
 }
 
-#define KIND(word, KIND_)                                                                          \
-    static int64_t word##_scratch(const void *params, int32_t parts)                               \
-    {                                                                                              \
-        return scratch(params, KIND_, parts);                                                      \
-    }                                                                                              \
-    static stk_status word##_prepare(stk_launch *launch, stk_error *err)                           \
-    {                                                                                              \
-        return prepare(launch, KIND_, err);                                                        \
-    }
-KIND(forward, FORWARD)
-KIND(back, BACK)
-KIND(weight, WEIGHT)
+STK_CONV_WAY(forward, FORWARD)
+STK_CONV_WAY(back, BACK)
+STK_CONV_WAY(weight, WEIGHT)
 
 const stk_impl stk_impl_conv_winograd = {.name = "winograd",
                                          .kernel = STK_K_CONV,

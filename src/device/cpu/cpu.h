@@ -51,6 +51,12 @@ static inline void stk_launch_range(const stk_launch *l, int32_t part, int64_t *
     *hi *= l->scale;
 }
 
+/* Rows of so many elements that make a part of at least `worth` elements. */
+static inline int64_t stk_rows_worth(int64_t row, int64_t worth)
+{
+    return row > 0 && row < worth ? worth / row : 1;
+}
+
 /* The most of `units` that one part can get. A group that counts in `u` coarser units, parts <= u, gives a part up to
  * ceil(u / parts) of them, which is less than 2 u / parts. */
 static inline int64_t stk_most_units(int64_t units, int32_t parts)

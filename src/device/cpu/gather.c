@@ -12,10 +12,7 @@
 
 enum { WORTH_A_PART = 16384 }; /* bytes moved by one part, at least */
 
-static int64_t grain_of_rows(int64_t bytes)
-{
-    return bytes > 0 && bytes < WORTH_A_PART ? WORTH_A_PART / bytes : 1;
-}
+static int64_t grain_of_rows(int64_t bytes) { return stk_rows_worth(bytes, WORTH_A_PART); }
 
 static int64_t gather_units(const void *params)
 {

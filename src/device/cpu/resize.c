@@ -44,10 +44,8 @@ static int64_t resize_units(const void *params)
 
 static int64_t resize_grain(const void *params)
 {
-    enum { WORTH_A_PART = 4096 }; /* elements of the result */
     const stk_resize_params *p = params;
-    int64_t row = p->out_w * p->channels;
-    return row > 0 && row < WORTH_A_PART ? WORTH_A_PART / row : 1;
+    return stk_rows_worth(p->out_w * p->channels, 4096);
 }
 
 static uint32_t resize_aligned(const void *params)

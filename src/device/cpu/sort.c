@@ -187,9 +187,8 @@ static int64_t sort_units(const void *params)
 
 static int64_t sort_grain(const void *params)
 {
-    enum { WORTH_A_PART = 2048 }; /* elements */
     const stk_sort_params *p = params;
-    return p->n > 0 && p->n < WORTH_A_PART ? WORTH_A_PART / p->n : 1;
+    return stk_rows_worth(p->n, 2048);
 }
 
 static uint32_t sort_aligned(const void *params)

@@ -2,6 +2,8 @@
  * are their transposes, whose gradients are they themselves. */
 #include "graph/ops/image.h"
 
+#include "base/spelling.h"
+
 #include <string.h>
 
 int32_t stk_image_axis(stk_graph *g, const char *who, stk_val x, int64_t channels)
@@ -115,30 +117,21 @@ const stk_opdef stk_opdef_resize_grad = {.flags = STK_OPF_WIDEN,
                                          .grad = grad_resize_grad,
                                          .lower = lower_resample};
 
-/* Place of a name in a list; -1: not there. */
-static int find_name(const char *const *names, int count, const char *name)
-{
-    for (int i = 0; name && i < count; i++)
-        if (!strcmp(name, names[i])) return i;
-    return -1;
-}
+/* The two functions by which a kind has a name. */
+#define NAMED(word, type, names, COUNT)                                                            \
+    const char *word##_name(type kind) { return (unsigned)kind < COUNT ? names[kind] : "?"; }      \
+    bool word##_parse(const char *name, type *out)                                                 \
+    {                                                                                              \
+        int32_t at = name && out ? stk_word_index(names, COUNT, name) : -1;                        \
+        if (at >= 0) *out = (type)at;                                                              \
+        return at >= 0;                                                                            \
+    }
 
 static const char *const resize_names[] = {
 #define STK_RESIZE(NAME, name, doc) #name,
 #include "stoker/resize.def"
 };
-
-const char *stk_resize_name(stk_resize_kind kind)
-{
-    return (unsigned)kind < STK_RESIZE_COUNT ? resize_names[kind] : "?";
-}
-
-bool stk_resize_parse(const char *name, stk_resize_kind *out)
-{
-    int at = out ? find_name(resize_names, STK_RESIZE_COUNT, name) : -1;
-    if (at >= 0) *out = (stk_resize_kind)at;
-    return at >= 0;
-}
+NAMED(stk_resize, stk_resize_kind, resize_names, STK_RESIZE_COUNT)
 
 stk_val stk_g_image_resize(stk_graph *g, stk_val image, int64_t height, int64_t width,
                            stk_resize_kind kind, bool antialias)
@@ -254,18 +247,7 @@ static const char *const fill_names[] = {
 #define STK_IMAGE_FILL(NAME, name, doc) #name,
 #include "stoker/image_fill.def"
 };
-
-const char *stk_image_fill_name(stk_image_fill fill)
-{
-    return (unsigned)fill < STK_FILL_COUNT ? fill_names[fill] : "?";
-}
-
-bool stk_image_fill_parse(const char *name, stk_image_fill *out)
-{
-    int at = out ? find_name(fill_names, STK_FILL_COUNT, name) : -1;
-    if (at >= 0) *out = (stk_image_fill)at;
-    return at >= 0;
-}
+NAMED(stk_image_fill, stk_image_fill, fill_names, STK_FILL_COUNT)
 
 stk_project_options stk_project_options_defaults(void)
 {
