@@ -351,6 +351,11 @@ static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, 
     for (int32_t o = 0; o < p->nout; o++) p->results[o].type = p->program->fetches[o].type;
     p->counts = reads_step(p->program->g);
     p->at_once = stk_device_shares(at->device) && !p->program->control;
+    p->simple = p->at_once && p->nout == 1 && p->program->fetches[0].outside;
+    p->run = (stk_sequence_run){.count = p->program->plan.ntasks,
+                                .slots = p->program->slots,
+                                .uniforms = &e->step,
+                                .uniform_bytes = sizeof e->step};
     p->lacks = e->moved && p->program->islands.count;
     for (int32_t i = 0; i < nin && stk_device_shares(at->device); i++)
         p->program->feeds[i].fed = true; /* by its slot, before every run */
@@ -425,11 +430,7 @@ static stk_status run_now(stk_eager *e, const stk_prepared *p)
         prog->step = e->step;
         return stk_program_run(prog, 1, &e->error);
     }
-    stk_sequence_run run = {.count = prog->plan.ntasks,
-                            .slots = prog->slots,
-                            .uniforms = &e->step,
-                            .uniform_bytes = sizeof e->step};
-    return prog->device->vt->queue.run(prog->sequence, &run, &e->error);
+    return prog->device->vt->queue.run(prog->sequence, &p->run, &e->error);
 }
 
 /* The tensors, those of devices brought to the host; release them with drop_all. */
@@ -454,9 +455,28 @@ static bool any_away(int32_t nin, stk_tensor *const *in)
     return false;
 }
 
+/* What run_prepared does, for what is simple: a 10 x 10 addition takes 20 % longer without this. */
+static inline stk_status run_simple(stk_eager *e, stk_prepared *p, stk_tensor *const *in,
+                                    stk_tensor **out)
+{
+    stk_program *prog = p->program;
+    stk_tensor *y = new_result(p, p->results, &e->error);
+    if (!y) return stk_fail_memory(&e->error, "eager", 0);
+    for (int32_t i = 0; i < p->nin; i++) prog->slots[i] = stk_address_host(in[i]->data);
+    prog->slots[p->nin] = stk_address_host(y->data);
+    stk_status status = prog->device->vt->queue.run(prog->sequence, &p->run, &e->error);
+    if (p->counts) e->step++;
+    if (status == STK_OK)
+        *out = y;
+    else
+        stk_tensor_release(y);
+    return status;
+}
+
 static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const *in,
                                stk_tensor **out)
 {
+    if (p->simple) return run_simple(e, p, in, out);
     stk_program *prog = p->program;
     stk_status status = STK_OK;
     int32_t made = 0;
@@ -606,6 +626,7 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
     if (!e) return STK_ERR_ARGUMENT;
     stk_prepared *p = (unsigned)op < STK_OP_COUNT ? e->at->recent[op] : NULL;
     if (p && out && in && fits(p, nin, in, attrs)) {
+        if (p->simple && !e->moved && !e->tape) return run_simple(e, p, in, out);
         STK_TRY(e->moved ? run_anywhere(e, p, stk_op_name(op), in, result)
                          : run_prepared(e, p, in, result));
         nout = p->nout;

@@ -26,6 +26,8 @@ typedef struct stk_prepared {
     bool lacks;   /* a part of it is not for this device, and the context is one that moves */
     bool told;    /* the watcher knows */
     bool at_once; /* the device sees the tensors, and one call of its queue is all there is to do */
+    bool simple;  /* at_once, with one result in memory of its own: nearly every operation */
+    stk_sequence_run run; /* that call */
     stk_result_pool *results;
     pthread_t thread; /* the only one that touches the spare lists */
     bool closed;      /* the context is gone; the last tensor frees this */

@@ -120,9 +120,8 @@ void stk_cpu_unload(stk_cpu_sequence *s)
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-static inline void bind(const stk_cpu_sequence *s, stk_slot *slot, stk_address a)
+static void bind(const stk_cpu_sequence *s, stk_slot *slot, stk_address a)
 {
-    if (!a.block && stk_address_equal(slot->bound, a)) return; /* a block may be a new one */
     char *base = pointer(s, a);
     slot->bound = a;
     for (int32_t i = 0; i < slot->n; i++) *slot->patches[i].where = base + slot->patches[i].offset;
@@ -130,7 +129,10 @@ static inline void bind(const stk_cpu_sequence *s, stk_slot *slot, stk_address a
 
 static inline void bind_all(stk_cpu_sequence *s, const stk_sequence_run *run)
 {
-    for (int32_t i = 0; i < s->nslots; i++) bind(s, &s->slots[i], run->slots[i]);
+    const stk_address *a = run->slots;
+    for (stk_slot *slot = s->slots, *end = slot + s->nslots; slot < end; slot++, a++)
+        if (a->block || !stk_address_equal(slot->bound, *a)) /* a block may be a new one */
+            bind(s, slot, *a);
     if (s->uniforms) memcpy(s->uniforms, run->uniforms, run->uniform_bytes);
 }
 
