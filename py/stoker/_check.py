@@ -152,6 +152,17 @@ def check_file(path, out=sys.stdout):
     return len(missing)
 
 
+def check_names(path, out=sys.stdout):
+    """A file with a name in each line: prints those that are missing, and how many there are."""
+    with open(path) as file:
+        names = [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+    missing = [n for n in names if resolve("tensorflow" + n[2:] if n.startswith("tf.") else n) is not None]
+    for name in missing:
+        print(f"{name} is missing", file=out)
+    print(f"{path}: {len(names) - len(missing)} of {len(names)} names are there", file=out)
+    return 1 if missing else 0
+
+
 def main(arguments):
     from stoker import _hook
 
@@ -160,8 +171,10 @@ def main(arguments):
         wanted = arguments[1] if len(arguments) > 1 else ""
         print("\n".join(n for n in all_names() if wanted in n))
         return 0
+    if arguments[:1] == ["--names"] and len(arguments) == 2:
+        return check_names(arguments[1])
     if not arguments:
-        print("usage: python -m stoker check program.py... | --list [part of a name]", file=sys.stderr)
+        print("usage: python -m stoker check program.py... | --list [part of a name] | --names FILE (a name in each line)", file=sys.stderr)
         return 2
     missing = 0
     for path in arguments:

@@ -1,4 +1,4 @@
-"""data_referee.py and io_referee.py under Stoker against what TensorFlow printed (*.expected.txt)."""
+"""data_referee.py, io_referee.py and names_referee.py under Stoker against what TensorFlow printed (*.expected.txt)."""
 import os
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPTS = ("data_referee", "io_referee")
+SCRIPTS = ("data_referee", "io_referee", "names_referee")
 DIFFERENT = {  # name: why
     "padded_batches": "an element larger than its padded shape is InvalidArgumentError here, DataLossError there",
 }

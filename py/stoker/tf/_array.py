@@ -25,7 +25,9 @@ def rank(input, name=None):
 
 def shape(input, out_type=int32, name=None):
     if hasattr(input, "row_splits"):
-        return input.bounding_shape(out_type=out_type)
+        from stoker.tf._ragged_shape import DynamicRaggedShape
+
+        return DynamicRaggedShape.from_tensor(input, "int64" if out_type is None or out_type == int32 else out_type)
     if hasattr(input, "dense_shape"):
         return o.cast(tensor(input.dense_shape), out_type or int32)
     return tensor(np.array(dims(tensor(input)), as_dtype(out_type or int32).as_numpy_dtype))
@@ -66,6 +68,8 @@ def ones(shape, dtype=float32, name=None, layout=None):
 
 def _full(shape, value, dtype):
     dtype = as_dtype(dtype)
+    if hasattr(shape, "row_partitions"):
+        return shape.filled(_full(shape.inner_shape, value, dtype))
     if dtype == string:
         return tensor(np.full(_sizes(shape), b"", object), string)
     return tensor(np.full(_sizes(shape), value, dtype.as_numpy_dtype))

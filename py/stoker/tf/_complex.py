@@ -61,6 +61,9 @@ class ComplexTensor:
     def __stoker_op__(self, name, is_elementwise, arguments):
         return _operation(name, arguments)
 
+    def _signature_key(self):
+        return ("complex",)
+
     def _to_components(self):
         return [self._re, self._im]
 

@@ -102,6 +102,9 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
         from stoker.tf import _ragged_ops
 
         return _ragged_ops.map_fn(fn, elems)
+    if hasattr(elems, "_data_children"):  # an extension type goes row by row through its tensors
+        whole, fn_of_one = elems, fn
+        elems, fn = tuple(whole._to_components()), lambda row: fn_of_one(whole._from_components(list(row)))
     arrays, count = _unstacked(elems)
     signature = fn_output_signature if fn_output_signature is not None else dtype
     results = []

@@ -59,6 +59,15 @@ def _decode(kind, raw, wire):
     return [bool(n) if kind == "bool" else _signed(n) for n in numbers]
 
 
+def _packed(number, kind, values):
+    """A repeated field: numbers stand together in one piece, as proto3 writes them."""
+    if not isinstance(kind, str) or kind in ("string", "bytes"):
+        return b"".join(_encode(number, kind, v) for v in values)
+    head = len(varint(number << 3 | _WIRE[kind]))
+    body = b"".join(_encode(number, kind, v)[head:] for v in values)
+    return field_bytes(number, body) if body else b""
+
+
 def _encode(number, kind, value):
     if isinstance(kind, type):
         return field_bytes(number, value.SerializeToString())
@@ -75,9 +84,10 @@ class Message:
 
     FIELDS = {}
     ONEOF = {}
+    ENUMS = {}  # field -> {number: its name}
 
     def __init__(self, **fields):
-        self._set = {}
+        self._set, self._given = {}, set()  # given: messages that were set as a whole; they count even if empty
         for name, value in fields.items():
             setattr(self, name, value)
 
@@ -111,11 +121,14 @@ class Message:
                 for other in group:
                     self._set.pop(other, None)
         self._set[name] = value
+        self._given.add(name)
 
     def HasField(self, name):
         kind = self._kind(name)
         value = self._set.get(name)
-        return bool(value.ListFields()) if isinstance(kind, type) and value is not None else value is not None
+        if isinstance(kind, type) and value is not None:
+            return name in self._given or bool(value.ListFields())
+        return value is not None
 
     def WhichOneof(self, group):
         return next((name for name in self.ONEOF[group] if self.HasField(name)), None)
@@ -134,6 +147,7 @@ class Message:
     def ParseFromString(self, data):
         data, at = bytes(data), 0
         self._set.clear()
+        self._given.clear()
         while at < len(data):
             key, at = _read_varint(data, at)
             raw, at = _read_value(data, at, key & 7)
@@ -151,7 +165,7 @@ class Message:
         for number, (name, kind) in sorted(self.FIELDS.items()):
             value = self._set.get(name)
             if isinstance(kind, list):
-                out += b"".join(_encode(number, kind[0], v) for v in value or [])
+                out += _packed(number, kind[0], value or [])
             elif value is not None and (self.HasField(name) if isinstance(kind, type) else value != _ZERO[kind] or any(
                     name in group for group in self.ONEOF.values())):
                 out += _encode(number, kind, value)
@@ -162,36 +176,64 @@ class Message:
 
     __hash__ = None
 
+    def CopyFrom(self, other):
+        self.ParseFromString(other.SerializeToString())
+
+    def ByteSize(self):
+        return len(self.SerializeToString())
+
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in self.ListFields())})"
+        return "".join(line + "\n" for line in self._lines())
+
+    def _lines(self):
+        """Text as protobuf prints it."""
+        from stoker.tf._messages import _block, _number, _text
+
+        show = {"string": lambda v: _text(v.encode()), "bytes": _text, "bool": lambda v: str(v).lower(), "float": _number,
+                "double": lambda v: f"{v:.17g}" if float(f"{v:.15g}") != v else f"{v:.15g}", "int": str}
+        lines = []
+        for name, kind in self.FIELDS.values():
+            inner = kind[0] if isinstance(kind, list) else kind
+            present = self._set.get(name, []) if isinstance(kind, list) else [self._set[name]] if self.HasField(name) else []
+            for value in present:
+                names = self.ENUMS.get(name)
+                if isinstance(inner, type):
+                    lines += _block(name, value._lines())
+                else:
+                    lines.append(f"{name}: {names.get(value, value) if names else show[inner](value)}")
+        return lines
 
 
-def _message(name, fields, **oneof):
+def message(name, fields, **oneof):
     return type(name, (Message,), {"FIELDS": fields, "ONEOF": oneof, "__module__": "tensorflow.compat.v1"})
 
 
-_Dim = _message("Dim", {1: ("size", "int"), 2: ("name", "string")})
-TensorShapeProto = _message("TensorShapeProto", {2: ("dim", [_Dim]), 3: ("unknown_rank", "bool")})
-TensorProto = _message("TensorProto", {
+_Dim = message("Dim", {1: ("size", "int"), 2: ("name", "string")})
+TensorShapeProto = message("TensorShapeProto", {2: ("dim", [_Dim]), 3: ("unknown_rank", "bool")})
+TensorProto = message("TensorProto", {
     1: ("dtype", "int"), 2: ("tensor_shape", TensorShapeProto), 3: ("version_number", "int"), 4: ("tensor_content", "bytes"),
     5: ("float_val", ["float"]), 6: ("double_val", ["double"]), 7: ("int_val", ["int"]), 8: ("string_val", ["bytes"]),
-    10: ("int64_val", ["int"]), 11: ("bool_val", ["bool"])})
-_PluginData = _message("PluginData", {1: ("plugin_name", "string"), 2: ("content", "bytes")})
-SummaryMetadata = _message("SummaryMetadata", {
+    9: ("scomplex_val", ["float"]), 10: ("int64_val", ["int"]), 11: ("bool_val", ["bool"]), 12: ("dcomplex_val", ["double"]),
+    13: ("half_val", ["int"]), 16: ("uint32_val", ["int"]), 17: ("uint64_val", ["int"])})
+DATA_TYPES = {1: "FLOAT", 2: "DOUBLE", 3: "INT32", 4: "UINT8", 5: "INT16", 6: "INT8", 7: "STRING", 8: "COMPLEX64", 9: "INT64", 10: "BOOL",
+              14: "BFLOAT16", 17: "UINT16", 18: "COMPLEX128", 19: "HALF", 22: "UINT32", 23: "UINT64"}
+TensorProto.ENUMS = {"dtype": {number: "DT_" + name for number, name in DATA_TYPES.items()}}
+_PluginData = message("PluginData", {1: ("plugin_name", "string"), 2: ("content", "bytes")})
+SummaryMetadata = message("SummaryMetadata", {
     1: ("plugin_data", _PluginData), 2: ("display_name", "string"), 3: ("summary_description", "string"), 4: ("data_class", "int")})
 SummaryMetadata.PluginData = _PluginData
-HistogramProto = _message("HistogramProto", {
+HistogramProto = message("HistogramProto", {
     1: ("min", "double"), 2: ("max", "double"), 3: ("num", "double"), 4: ("sum", "double"), 5: ("sum_squares", "double"),
     6: ("bucket_limit", ["double"]), 7: ("bucket", ["double"])})
-_Image = _message("Image", {
+_Image = message("Image", {
     1: ("height", "int"), 2: ("width", "int"), 3: ("colorspace", "int"), 4: ("encoded_image_string", "bytes")})
-_Value = _message("Value", {
+_Value = message("Value", {
     1: ("tag", "string"), 2: ("simple_value", "float"), 4: ("image", _Image), 5: ("histo", HistogramProto),
     7: ("node_name", "string"), 8: ("tensor", TensorProto), 9: ("metadata", SummaryMetadata)},
     value=("simple_value", "image", "histo", "tensor"))
-Summary = _message("Summary", {1: ("value", [_Value])})
+Summary = message("Summary", {1: ("value", [_Value])})
 Summary.Value, Summary.Image = _Value, _Image
-Event = _message("Event", {
+Event = message("Event", {
     1: ("wall_time", "double"), 2: ("step", "int"), 3: ("file_version", "string"), 4: ("graph_def", "bytes"), 5: ("summary", Summary)},
     what=("file_version", "graph_def", "summary"))
 

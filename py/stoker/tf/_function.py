@@ -81,7 +81,7 @@ class _Call:
             if hasattr(leaf, _COMPOSITE):
                 for inner in leaf._to_components():
                     self._add(inner, parts)
-                parts.append((type(leaf).__name__, tuple(np.ravel(getattr(leaf, "_splits", ())).tolist())))
+                parts.append(leaf._signature_key())
                 self.leaves.append(leaf)
                 continue
             if isinstance(leaf, Tensor) or isinstance(leaf, (np.ndarray, np.generic)):
@@ -470,6 +470,8 @@ def _example_of(x):
         if x.dtype.name == "string":
             return tensor(np.full(sizes, b"", object))
         return tensor(np.zeros(sizes, x.dtype.as_numpy_dtype))
+    if hasattr(x, "_example"):
+        return x._example(_example_of)
     return x
 
 

@@ -249,6 +249,9 @@ class TensorArray:
     def _to_components(self):
         return [self._dense if self._dense is not None else self.stack()]
 
+    def _signature_key(self):
+        return ("TensorArray",)
+
     def _from_components(self, parts):
         made = self._copy()
         made._dense = parts[0]

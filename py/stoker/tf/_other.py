@@ -157,21 +157,6 @@ def control_status_ctx():
     return Status
 
 
-class ExtensionType:
-    """Extension types are plain classes here."""
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        import dataclasses
-
-        if "__init__" not in cls.__dict__:
-            dataclasses.dataclass(eq=False)(cls)
-
-
-def dispatch_for_api(api, *signatures):
-    return lambda f: f
-
-
 def to_dlpack(tf_tensor):
     return tf_tensor.__dlpack__()
 

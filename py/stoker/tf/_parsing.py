@@ -38,6 +38,81 @@ class RaggedFeature(collections.namedtuple("RaggedFeature", ["dtype", "value_key
         return super().__new__(cls, DType(dtype), value_key, tuple(partitions), DType(row_splits_dtype), validate)
 
 
+def _partition(name, field):
+    made = collections.namedtuple(name, [field])
+    setattr(RaggedFeature, name, made)
+    return made
+
+
+_RowSplits, _RowLengths, _RowStarts, _RowLimits, _ValueRowIds = (
+    _partition(n, "key") for n in ("RowSplits", "RowLengths", "RowStarts", "RowLimits", "ValueRowIds"))
+_UniformRowLength = _partition("UniformRowLength", "length")
+
+
+def _with_partitions(features):
+    """(features without partitions, {name: feature that has some}): values and partitions are read as rows of their own."""
+    cut = {n: f for n, f in features.items() if isinstance(f, RaggedFeature) and f.partitions}
+    plain = {n: f for n, f in features.items() if n not in cut}
+    for name, feature in cut.items():
+        plain["values of " + name] = RaggedFeature(feature.dtype, feature.value_key or name)
+        for k, p in enumerate(feature.partitions):
+            if not isinstance(p, _UniformRowLength):
+                plain[f"partition {k} of {name}"] = RaggedFeature("int64", p.key)
+    return plain, cut
+
+
+def _splits(partition, numbers, count):
+    """Where rows end, from what the record says."""
+    if isinstance(partition, _UniformRowLength):
+        if count % partition.length:
+            errors.invalid(f"{count} values do not make rows of {partition.length}", "ParseExample")
+        return np.arange(count // partition.length + 1) * partition.length
+    if isinstance(partition, _RowSplits):
+        return numbers
+    if isinstance(partition, _RowLengths):
+        return np.concatenate([[0], np.cumsum(numbers)])
+    if isinstance(partition, _RowStarts):
+        return np.append(numbers, count)
+    if isinstance(partition, _RowLimits):
+        return np.insert(numbers, 0, 0)
+    return np.searchsorted(numbers, np.arange((numbers[-1] if len(numbers) else -1) + 2))
+
+
+def _cut(feature, values, partitions):
+    """The values of one record in rows of rows; rows of one given length make a dense tensor."""
+    from stoker.tf._base import o
+    from stoker.tf._ragged import RaggedTensor
+
+    count, made = dims(values)[0], values
+    for partition, numbers in zip(reversed(feature.partitions), reversed(partitions)):
+        splits = _splits(partition, None if numbers is None else numbers.numpy(), count)
+        if isinstance(partition, _UniformRowLength) and not isinstance(made, RaggedTensor):
+            made = o.reshape(made, [len(splits) - 1, partition.length] + dims(made)[1:])
+        else:
+            made = RaggedTensor.from_row_splits(made, splits)
+        count = len(splits) - 1
+    return made
+
+
+def _put_together(parsed, cut, count=None):
+    """Features with partitions, of one record or of `count`."""
+    from stoker.tf import _ragged
+
+    for name, feature in cut.items():
+        values = parsed.pop("values of " + name)
+        keys = [None if isinstance(p, _UniformRowLength) else f"partition {k} of {name}" for k, p in enumerate(feature.partitions)]
+        parts = [None if key is None else parsed.pop(key) for key in keys]
+        if is_symbolic(values):
+            not_traceable("a RaggedFeature has rows that are only known when it runs")
+        if count is None:
+            parsed[name] = _cut(feature, values, parts)
+            continue
+        rows = [_cut(feature, values[n], [None if p is None else p[n] for p in parts]) for n in range(count)]
+        rows = [_ragged.RaggedTensor.from_tensor(r) if not hasattr(r, "row_splits") else r for r in rows]
+        parsed[name] = _ragged.stack(rows)
+    return parsed
+
+
 def _shape(feature):
     shape = feature.shape
     if isinstance(shape, (int, np.integer)):
@@ -60,8 +135,6 @@ def _row(name, feature, in_list=False):
             raise ValueError(f"Unsupported: FixedLenSequenceFeature requires allow_missing to be True for feature {name}.")
         return (name, _SEQUENCE, feature.dtype, _shape(feature), None, in_list)
     if isinstance(feature, RaggedFeature):
-        if feature.partitions:
-            raise NotImplementedError(f"RaggedFeature with partitions (feature {name})")
         return (feature.value_key or name, _VAR, feature.dtype, [], None, in_list)
     raise ValueError(f"Invalid feature {name}:{feature}.")
 
@@ -120,7 +193,10 @@ def parse_single_example(serialized, features, example_names=None, name=None):
     from stoker.tf.io import host
 
     _check(features)
-    features = _sparse_features(features)
+    plain, cut = _with_partitions(_sparse_features(features))
+    if cut:
+        return _put_together(parse_single_example(serialized, plain), cut)
+    features = plain
     x = tensor(serialized, string)
     if dims(x):
         errors.invalid(f"Input serialized must be a scalar, got shape {tuple(dims(x))}", "ParseSingleExample")
@@ -139,10 +215,12 @@ def parse_example(serialized, features, example_names=None, name=None):
     from stoker.tf.io import host
 
     _check(features)
-    features = _sparse_features(features)
     x = tensor(serialized, string)
     if not dims(x):
         return parse_single_example(x, features, example_names, name)
+    features, cut = _with_partitions(_sparse_features(features))
+    if cut:
+        return _put_together(parse_example(x, features), cut, dims(x)[0])
     if len(dims(x)) != 1:
         errors.invalid(f"Input serialized must be a scalar or a vector, got shape {tuple(dims(x))}", "ParseExampleV2")
     names = sorted(features)

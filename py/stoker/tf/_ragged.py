@@ -259,6 +259,10 @@ class RaggedTensor:
     def _to_components(self):
         return [self.flat_values]
 
+    def _signature_key(self):
+        inner = self._values._signature_key() if isinstance(self._values, RaggedTensor) else ()
+        return ("RaggedTensor", self._splits.tobytes(), *inner)
+
     def _from_components(self, parts):
         return self.with_flat_values(parts[0])
 
@@ -460,8 +464,8 @@ def ragged_reduce(kind, ragged, axis, keepdims=False):
 class RowPartition:
     """Where the rows of a ragged tensor begin and end."""
 
-    def __init__(self, row_splits):
-        self._splits = np.asarray(row_splits, np.int64)
+    def __init__(self, row_splits, uniform=False):
+        self._splits, self._uniform = np.asarray(static(row_splits), np.int64), uniform
 
     @classmethod
     def from_value_rowids(cls, value_rowids, nrows=None, validate=True, dtype=None):
@@ -477,17 +481,45 @@ class RowPartition:
     def from_row_lengths(cls, row_lengths, validate=True, dtype=None):
         return cls(np.concatenate([[0], np.cumsum(static(row_lengths))]))
 
+    @classmethod
+    def from_row_starts(cls, row_starts, nvals, validate=True, dtype=None):
+        return cls(np.append(static(row_starts), static(nvals)))
+
+    @classmethod
+    def from_row_limits(cls, row_limits, validate=True, dtype=None):
+        return cls(np.insert(static(row_limits), 0, 0))
+
+    @classmethod
+    def from_uniform_row_length(cls, uniform_row_length, nvals=None, nrows=None, validate=True, dtype=None):
+        width = int(static(uniform_row_length))
+        rows = int(static(nrows)) if nrows is not None else int(static(nvals)) // width if width else 0
+        return cls(np.arange(rows + 1) * width, True)
+
     def row_splits(self):
         return tensor(self._splits)
 
     def row_lengths(self):
         return tensor(np.diff(self._splits))
 
+    def row_starts(self):
+        return tensor(self._splits[:-1])
+
+    def row_limits(self):
+        return tensor(self._splits[1:])
+
     def value_rowids(self):
         return tensor(np.repeat(np.arange(len(self._splits) - 1), np.diff(self._splits)))
 
     def nrows(self):
         return tensor(len(self._splits) - 1, "int64")
+
+    def uniform_row_length(self):
+        """The length of all rows where they have one; of no rows and of rows that differ there is none."""
+        widths = set(np.diff(self._splits).tolist())
+        return tensor(widths.pop(), "int64") if self._uniform and len(widths) == 1 else None
+
+    def __repr__(self):
+        return f"tf.RowPartition(row_splits={self._splits})"
 
     def nvals(self):
         return tensor(int(self._splits[-1]), "int64")

@@ -51,6 +51,9 @@ class SparseTensor:
     def _to_components(self):
         return [self._values]
 
+    def _signature_key(self):
+        return "SparseTensor", static(self._indices).tobytes(), tuple(self._shape)
+
     def _from_components(self, parts):
         return self.with_values(parts[0])
 
@@ -96,10 +99,13 @@ class IndexedSlices:
         return f"IndexedSlices(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
 
     def _to_components(self):
-        return [self._values]
+        return [self._values, self._indices]
+
+    def _signature_key(self):
+        return "IndexedSlices", None if self._dense_shape is None else tuple(np.ravel(static(self._dense_shape)).tolist())
 
     def _from_components(self, parts):
-        return IndexedSlices(parts[0], self._indices, self._dense_shape)
+        return IndexedSlices(parts[0], parts[1], self._dense_shape)
 
 
 IndexedSlices.__module__ = "tensorflow.python.framework.indexed_slices"

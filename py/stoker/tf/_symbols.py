@@ -114,7 +114,32 @@ tf.experimental from _ragged:
 tf.experimental from _device:
     async_scope
 tf.experimental from _other:
-    ExtensionType register_filesystem_plugin=load_op_library dispatch_for_api
+    register_filesystem_plugin=load_op_library
+tf.experimental from _extension:
+    ExtensionType BatchableExtensionType ExtensionTypeSpec ExtensionTypeBatchEncoder
+tf.experimental from _dispatch:
+    dispatch_for_api dispatch_for_unary_elementwise_apis dispatch_for_binary_elementwise_apis
+    dispatch_for_binary_elementwise_assert_apis unregister_dispatch_for
+tf.experimental from _ragged_shape:
+    DynamicRaggedShape
+tf from _tensor_proto:
+    make_ndarray make_tensor_proto
+tf.io from _proto_io:
+    decode_proto encode_proto
+tf.queue from _queue:
+    QueueBase FIFOQueue PaddingFIFOQueue PriorityQueue RandomShuffleQueue
+tf.nn from _sampled:
+    nce_loss sampled_softmax_loss compute_accidental_hits all_candidate_sampler fixed_unigram_candidate_sampler
+    learned_unigram_candidate_sampler
+tf.random from _sampled:
+    log_uniform_candidate_sampler uniform_candidate_sampler learned_unigram_candidate_sampler fixed_unigram_candidate_sampler
+    all_candidate_sampler
+tf.linalg from _operators:
+    LinearOperator LinearOperatorFullMatrix LinearOperatorLowerTriangular LinearOperatorDiag LinearOperatorScaledIdentity
+    LinearOperatorIdentity LinearOperatorAdjoint LinearOperatorInversion LinearOperatorComposition
+tf.linalg from _operators_more:
+    LinearOperatorZeros LinearOperatorBlockDiag LinearOperatorKronecker LinearOperatorLowRankUpdate LinearOperatorHouseholder
+    LinearOperatorPermutation LinearOperatorTridiag LinearOperatorToeplitz LinearOperatorBlockLowerTriangular
 tf.experimental.numpy from _tnp:
     ndarray pi e inf newaxis float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool_ complex64 complex128 float_ int_
     iinfo finfo string_ promote_types result_type abs absolute fabs negative sign square exp log log1p expm1 sqrt sin cos tan sinh cosh

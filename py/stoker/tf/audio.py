@@ -42,7 +42,7 @@ def decode_wav(contents, desired_channels=-1, desired_samples=-1, name=None):
 
 
 def encode_wav(audio, sample_rate, name=None):
-    samples = _np.clip(_np.round(_static(audio, "encode_wav") * 32767.0), -32768, 32767).astype("<i2")
+    samples = _np.clip(_np.round(_static(audio, "encode_wav") * 32768.0), -32768, 32767).astype("<i2")
     rate, channels = int(_static(sample_rate)), samples.shape[1]
     body = samples.tobytes()
     head = _struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(body), b"WAVE", b"fmt ", 16, 1, channels, rate,

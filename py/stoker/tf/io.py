@@ -16,7 +16,8 @@ from stoker.tf._parsing import (FixedLenFeature, FixedLenSequenceFeature, Ragged
                                 VarLenFeature, parse_example, parse_sequence_example, parse_single_example,
                                 parse_single_sequence_example)
 from stoker.tf._specs import DType as _DType
-from stoker.tf._tensor_proto import parse_tensor, serialize_tensor  # noqa: F401
+from stoker.tf._tensor_proto import (deserialize_many_sparse, parse_tensor, serialize_many_sparse,  # noqa: F401
+                                     serialize_sparse, serialize_tensor)
 
 _hosts = {}
 
@@ -295,3 +296,9 @@ def __getattr__(name):
     from stoker.tf import _rooms
 
     return _rooms.find("io", name)
+
+
+def __dir__():
+    from stoker.tf import _rooms
+
+    return sorted(set(_rooms.names("io")) | set(globals()))

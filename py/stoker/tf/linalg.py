@@ -279,7 +279,11 @@ def global_norm(t_list, name=None):
 def __getattr__(name):
     if name == "matmul":
         return _o.matmul
-    raise _rooms._missing("linalg", name)
+    return _rooms.find("linalg", name)
+
+
+def __dir__():
+    return sorted(set(_rooms.names("linalg")) | set(globals()))
 
 
 def lu(input, output_idx_type="int32", name=None):

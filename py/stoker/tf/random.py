@@ -186,24 +186,6 @@ def poisson(shape, lam, dtype="float32", seed=None, name=None):
     return _drawn("poisson", shape, [lam], dtype, seed, lambda g, m, s: g.poisson(m, s).astype("float64"))
 
 
-def log_uniform_candidate_sampler(true_classes, num_true, num_sampled, unique, range_max, seed=None, name=None):
-    """Classes by how often words come: P(k) = log((k + 2) / (k + 1)) / log(range_max + 1)."""
-    generator, chosen, tries = _numpy_generator("log_uniform", seed), [], 0
-    top = _np.log(range_max + 1)
-    while len(chosen) < num_sampled:
-        tries += 1
-        pick = int(_np.exp(generator.random() * top)) - 1
-        if pick < range_max and not (unique and pick in chosen):
-            chosen.append(pick)
-
-    def expected(ids):
-        p = _np.log((ids + 2.0) / (ids + 1.0)) / top
-        return (-_np.expm1(tries * _np.log1p(-p)) if unique else p * num_sampled).astype("float32")
-
-    ids = _np.array(chosen, _np.int64)
-    return _tensor(ids), _tensor(expected(_static(true_classes))), _tensor(expected(ids))
-
-
 # Stateless: the seed is two numbers, given with every call.
 
 def _stateless(seed):
@@ -427,4 +409,10 @@ def __getattr__(name):
         return room
     from stoker.tf import _rooms
 
-    raise _rooms._missing("random", name)
+    return _rooms.find("random", name)
+
+
+def __dir__():
+    from stoker.tf import _rooms
+
+    return sorted(set(_rooms.names("random")) | set(globals()))

@@ -134,6 +134,20 @@ def image(name, data, step=None, max_outputs=3, description=None):
     return _write(name, _np.array(parts, object), "images", step, description)
 
 
+def audio(name, data, sample_rate, step=None, max_outputs=3, encoding=None, description=None):
+    """Clips of [count, samples, channels] between -1 and 1, as WAV."""
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}")
+    clips = _array(data)
+    if clips.ndim != 3:
+        raise ValueError(f"Tensor  must have rank 3.  Received rank {clips.ndim}, shape {clips.shape}")
+    from stoker.tf.audio import encode_wav
+
+    kept = clips[:int(_static(max_outputs))].astype("float32")
+    rows = _np.array([[encode_wav(clip, sample_rate).numpy(), b""] for clip in kept], object).reshape(-1, 2)
+    return _write(name, rows, "audio", step, description, b"\x10\x0b")
+
+
 def text(name, data, step=None, description=None):
     return _write(name, _np.asarray(_tensor(data).numpy(), object), "text", step, description)
 

@@ -44,15 +44,15 @@ def is_sparse(value):
 
 
 def is_nested(value):
-    return nest.is_nested(value) and not isinstance(value, list) and not is_sparse(value)
+    return (nest.is_nested(value) and not isinstance(value, list) and not is_sparse(value)) or hasattr(value, "_data_children")
 
 
 def children(value):
-    return nest._children(value)
+    return value._data_children() if hasattr(value, "_data_children") else nest._children(value)
 
 
 def rebuild(value, made):
-    return nest._rebuild(value, made)
+    return value._data_rebuild(made) if hasattr(value, "_data_children") else nest._rebuild(value, made)
 
 
 def map_leaves(function, structure):
