@@ -16,3 +16,11 @@ def install():
 
 def load_ipython_extension(_shell):
     install()
+
+
+def __getattr__(name):
+    if name == "__version__":
+        from stoker import _stoker
+
+        return _stoker.version
+    raise AttributeError(f"module 'stoker' has no attribute {name!r}")

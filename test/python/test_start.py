@@ -34,3 +34,11 @@ def test_version_of_tensorflow():
     done = subprocess.run([sys.executable, "-c", "import stoker; stoker.install()\nimport importlib.metadata as m\n"
                            "print(m.version('tensorflow'), len(m.version('keras')) > 0)"], capture_output=True, text=True)
     assert done.stdout == "2.21.0 True\n", done.stderr
+
+
+def test_version_of_stoker():
+    import stoker
+
+    assert stoker.__version__.count(".") == 2
+    with pytest.raises(AttributeError, match="nosuch"):
+        stoker.nosuch
