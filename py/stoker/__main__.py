@@ -93,6 +93,11 @@ def main(arguments=None):
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if arguments else 2
+    if arguments[0] in ("-V", "--version"):
+        import stoker
+
+        print("stoker", stoker.__version__)
+        return 0
     while arguments and arguments[0].startswith("--device"):
         arguments = _choose_device(arguments)
     if not arguments:

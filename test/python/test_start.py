@@ -40,5 +40,7 @@ def test_version_of_stoker():
     import stoker
 
     assert stoker.__version__.count(".") == 2
+    done = subprocess.run([sys.executable, "-m", "stoker", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"stoker {stoker.__version__}\n"
     with pytest.raises(AttributeError, match="nosuch"):
         stoker.nosuch
