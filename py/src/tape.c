@@ -378,7 +378,7 @@ static int ask_graph(py_tape *t, const request *r, Py_ssize_t nx, py_tensor *con
         if (fine && r->dy[i]) fine = (dy[i] = py_trace_value(t->trace, r->dy[i])) != 0;
     }
     for (Py_ssize_t i = 0; fine && i < nx; i++) {
-        bool known = xs[i]->trace == t->trace || (xs[i]->t && py_trace_forces(t->trace, xs[i]));
+        bool known = xs[i]->trace == t->trace || py_trace_forces(t->trace, xs[i]);
         if (!known) continue;
         place[n] = i;
         fine = (x[n++] = py_trace_value(t->trace, xs[i])) != 0;

@@ -32,14 +32,26 @@ typedef struct capture {
     bool watched;
 } capture;
 
-static capture *find_capture(py_trace *t, const py_tensor *o)
+/* A value of an enclosing trace has come in through all traces in between. */
+static capture *find_outer(py_trace *t, const py_trace *from, stk_val v)
 {
+    if (t->parent && t->parent != from) {
+        capture *between = find_outer(t->parent, from, v);
+        if (!between) return NULL;
+        v = between->inner;
+    }
     for (Py_ssize_t i = 0; i < t->ncaptures; i++) {
         capture *c = &t->captures[i];
-        if (o->t ? c->constant == o->t
-                 : c->outer && c->outer->trace == o->trace && c->outer->v == o->v)
-            return c;
+        if (c->outer && c->outer->trace == t->parent && c->outer->v == v) return c;
     }
+    return NULL;
+}
+
+static capture *find_capture(py_trace *t, const py_tensor *o)
+{
+    if (!o->t) return t->parent ? find_outer(t, o->trace, o->v) : NULL;
+    for (Py_ssize_t i = 0; i < t->ncaptures; i++)
+        if (t->captures[i].constant == o->t) return &t->captures[i];
     return NULL;
 }
 

@@ -331,8 +331,9 @@ class Liveness:
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, out)
         if isinstance(node, ast.With):
-            uses = names_of(*[i.context_expr for i in node.items])
-            return uses.reads | self.block(node.body, out)
+            uses = names_of(*[i.context_expr for i in node.items]).reads
+            bound = names_of(*[i.optional_vars for i in node.items if i.optional_vars]).writes
+            return uses | (self.block(node.body, out) - bound)
         if isinstance(node, ast.Try):
             rest = self.block(node.finalbody, out) if node.finalbody else set(out)
             after_body = self.block(node.orelse, rest) | rest

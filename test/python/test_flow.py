@@ -147,3 +147,34 @@ def test_dropout_has_one_mask_in_a_taped_function():
         tape.watch(x)
         y = f(x)
     assert np.allclose(tape.gradient(y, x).numpy(), y.numpy())
+
+
+def test_tape_inside_of_a_loop():
+    @tf.function
+    def newton(x):
+        for i in tf.range(20):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = x ** 3 - 2.0 * x - 5.0
+            x = x - y / tape.gradient(y, x)
+            if tf.abs(y) < 1e-6:
+                break
+        return x, i
+
+    x, i = newton(tf.constant(2.0))
+    assert abs(float(x) - 2.0945515) < 1e-5 and int(i) == 3
+
+
+def test_tape_two_loops_deep_watches_a_value_from_outside():
+    @tf.function
+    def slopes(x):
+        total = tf.zeros([])
+        for _ in tf.range(2):
+            for k in tf.range(3):
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = x * x * tf.cast(k, tf.float32)
+                total += tape.gradient(y, x)
+        return total
+
+    assert float(slopes(tf.constant(5.0))) == 2 * (0 + 10 + 20)

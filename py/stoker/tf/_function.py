@@ -433,9 +433,15 @@ class Function(_stoker.FastFunction):
         if len(self._traces) not in (5, 20, 80):
             return
         last = next(reversed(self._traces.values()))._call.key[2]
-        changed = [f"argument {n}: {a} became {b}" for n, (a, b) in enumerate(zip(last, call.key[2])) if a != b]
-        _log.warning("%s was traced %d times; %s. Python numbers are part of the signature: pass tensors.", self._name,
-                     len(self._traces) + 1, "; ".join(changed[:3]) or "its structure changed")
+        pairs = [(n, a, b) for n, (a, b) in enumerate(zip(last, call.key[2])) if a != b]
+        sizes = pairs and all(type(a) is type(b) is tuple and a[0] == b[0] and type(a[1]) is tuple for _, a, b in pairs)
+        if sizes and len(self._traces) == 5:
+            return  # batches of a few sizes are usual
+        changed = [f"argument {n}: {a} became {b}" for n, a, b in pairs[:3]]
+        _log.warning("%s was traced %d times; %s. %s", self._name, len(self._traces) + 1,
+                     "; ".join(changed) or "its structure changed",
+                     "Every shape has a program of its own: pad to a few sizes." if sizes
+                     else "Python numbers are part of the signature: pass tensors.")
 
     def get_concrete_function(self, *args, **kwargs):
         if not args and not kwargs and self._signature is not None:
