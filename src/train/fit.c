@@ -70,6 +70,7 @@ static stk_status save(stk_fit *f, stk_error *err)
     stk_error why;
     stk_status status = stk_checkpoint_write(f->t, f->o->checkpoint, &why);
     stk_trouble(f->t, f, status == STK_ERR_IO ? &why : NULL);
+    if (status == STK_OK) f->saved_epoch = f->epoch, f->saved_batch = f->batch;
     return status == STK_OK || status == STK_ERR_IO ? STK_OK
                                                     : stk_fail_in(err, why.code, "%s", why.message);
 }
@@ -351,6 +352,7 @@ static stk_status start(stk_fit *f, stk_error *err)
     f->epoch = resumed ? t->position.epoch : f->o->initial_epoch;
     f->batch = resumed ? t->position.batch : 0;
     t->position.loaded = false;
+    if (resumed && f->o->checkpoint) f->saved_epoch = f->epoch, f->saved_batch = f->batch;
     if (!resumed) {
         stk_named_release(&t->best);
         stk_history_release(t->history);
@@ -389,6 +391,21 @@ static stk_status run(stk_fit *f, stk_error *err)
     return STK_OK;
 }
 
+/* A device that fails takes what it computed with it: whoever reads that wants to know where to go on from. */
+static stk_status tell_checkpoint(const stk_fit *f, stk_status status, stk_error *err)
+{
+    const char *path = f->o->checkpoint;
+    if (status != STK_ERR_DEVICE || !err) return status;
+    stk_error why = *err;
+    if (!path) return stk_fail(err, status, "%s; no checkpoint was asked for", why.message);
+    if (f->saved_epoch < 0)
+        return stk_fail(err, status, "%s; %s was not written yet", why.message, path);
+    return stk_fail(err, status,
+                    "%s; the last checkpoint is %s, after %" PRId64 " epochs and %" PRId64
+                    " steps: resume from it",
+                    why.message, path, f->saved_epoch, f->saved_batch);
+}
+
 /* Once per process: it takes a tenth of a millisecond. */
 static double measure_ticks(void)
 {
@@ -412,13 +429,14 @@ stk_status stk_trainer_fit(stk_trainer *t, const stk_train_data *data,
     if (t->fit)
         return stk_fail(err, STK_ERR_STATE, "stk_trainer_fit: this trainer is training already");
     STK_TRY(check_options(&o, data, err));
-    stk_fit f = {.t = t, .o = &o, .ticks_per_second = measure_ticks()};
+    stk_fit f = {.t = t, .o = &o, .ticks_per_second = measure_ticks(), .saved_epoch = -1};
     t->fit = &f;
     t->finish = false;
     __atomic_store_n(&t->stop, 0, __ATOMIC_RELEASE);
     stk_books_start(&t->books);
     stk_status status = open_data(&f, data, err);
     if (status == STK_OK) status = run(&f, err);
+    status = tell_checkpoint(&f, status, err);
     stk_trace_step_break();
     stk_books_end(&t->books);
     t->fit = NULL;

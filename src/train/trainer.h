@@ -129,6 +129,8 @@ typedef struct stk_fit {
     uint64_t look_at, save_at; /* ticks when something is due; UINT64_MAX: never */
     double ticks_per_second;
     double rate;
+    int64_t saved_epoch,
+        saved_batch; /* what the checkpoint's file holds; -1: nothing of this run */
 } stk_fit;
 
 /* checkpoint.c: of the running fit, or between fits. */

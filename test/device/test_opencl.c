@@ -3,6 +3,7 @@
  * disk, whatever happened to them there. Without any OpenCL device it says how to get one and checks nothing. */
 #include "check.h"
 #include "small_net.h"
+#include "../train/problem.h"
 
 #include "base/clock.h"
 #include "base/trace.h"
@@ -259,6 +260,51 @@ TEST(a_device_that_is_lost)
     if (has_opencl())
         fail_everywhere("EnqueueNDRangeKernel", CL_DEVICE_NOT_AVAILABLE, 1, STK_ERR_DEVICE,
                         STK_ERR_DEVICE, "checkpoint", 400);
+}
+
+static stk_status lose_it(stk_callback *self, stk_trainer *t, int64_t epoch, stk_error *err)
+{
+    (void)self, (void)t, (void)err;
+    if (epoch == 2) plant("EnqueueNDRangeKernel", 3, CL_DEVICE_NOT_AVAILABLE, 1);
+    return STK_OK;
+}
+
+static stk_status fit_with(stk_callback *callback, const char *checkpoint, stk_error *why)
+{
+    problem p;
+    stk_error err;
+    stk_trainer_options how = usual_options();
+    stk_fit_options fit = stk_fit_defaults();
+    CHECK_OK(stk_device_open("opencl:0", 0, &how.device, &err));
+    if (!open_problem_with(&p, MLP, &how, 64)) return STK_ERR_INTERNAL;
+    fit.epochs = 4;
+    fit.resume = true;
+    fit.checkpoint = checkpoint;
+    fit.callbacks = &callback;
+    fit.ncallbacks = callback != NULL;
+    stk_status status = stk_trainer_fit(p.trainer, &p.data, &fit, NULL, why);
+    plant(NULL, 0, 0, 0);
+    close_problem(&p);
+    stk_device_release(how.device);
+    return status;
+}
+
+/* In its third epoch. The error says what there is, and a new run goes on from there. */
+TEST(a_lost_device_names_the_last_checkpoint)
+{
+    stk_error err = {0};
+    char path[] = "/tmp/stk_test_XXXXXX";
+    stk_callback callback = {.epoch_begin = lose_it};
+    if (!has_opencl()) return;
+    plant(NULL, 0, 0, 0);
+    int file = mkstemp(path);
+    CHECK(file >= 0 && close(file) == 0 && unlink(path) == 0);
+    CHECK_FAILS(fit_with(&callback, NULL, &err), STK_ERR_DEVICE, "no checkpoint was asked for");
+    CHECK_FAILS(fit_with(&callback, path, &err), STK_ERR_DEVICE, "the device was lost");
+    CHECK_CONTAINS(err.message, path);
+    CHECK_CONTAINS(err.message, "after 2 epochs and 0 steps");
+    CHECK_OK(fit_with(NULL, path, &err));
+    CHECK(unlink(path) == 0);
 }
 
 /* A compiler that refuses: with an empty cache, so that it is asked. */
