@@ -232,8 +232,9 @@ stk_status cli_tell_islands(const cli_args *args, stk_trainer *t, const stk_trai
 {
     static stk_island row[MOST_ISLANDS];
     stk_program *p = NULL;
+    stk_device *cpu = NULL;
     stk_device_report about;
-    stk_calibration c;
+    stk_calibration c, host;
     stk_device_describe(stk_trainer_device(t), &about);
     if (args->quiet || about.shares_memory) return STK_OK;
     stk_status status = stk_trainer_compile(t, data, batch, &p, err);
@@ -241,7 +242,12 @@ stk_status cli_tell_islands(const cli_args *args, stk_trainer *t, const stk_trai
     int32_t all = stk_program_islands(p, MOST_ISLANDS, row);
     if (all == 0) return STK_OK;
     status = stk_device_calibrate(stk_trainer_device(t), false, &c, err);
-    if (status == STK_OK)
-        print_islands(row, all < MOST_ISLANDS ? all : MOST_ISLANDS, all, about.name, &c);
-    return status;
+    if (status == STK_OK) status = stk_device_open("cpu:0", 0, &cpu, err);
+    if (status == STK_OK) status = stk_device_calibrate(cpu, false, &host, err);
+    stk_device_release(cpu);
+    if (status != STK_OK) return status;
+    print_islands(row, all < MOST_ISLANDS ? all : MOST_ISLANDS, all, about.name, &c);
+    fprintf(stderr, "  together, with the work itself: about %.3g ms of a step\n",
+            stk_program_predict_islands(p, &c, &host) * 1e3);
+    return STK_OK;
 }

@@ -34,12 +34,14 @@ typedef struct stk_calibration {
     double run;        /* that a run of one kernel takes when many are asked for without waiting */
     double feed;       /* that another input, however small, adds to each run */
     double round_trip; /* from asking for a run to having its result on the host */
-    double crossing;   /* what an island in the middle adds to a run: down, wait, up */
     double up, down;   /* bytes per second from and to plain memory; 0: nothing is copied */
     double up_pinned;  /* from memory of the device's fast kind */
     double flops;      /* per second, of a large matrix product */
     double bytes;      /* per second, of elementwise work on large arrays */
     stk_pace pace[STK_PACES];
+    /* What an island in the middle adds to a run: down, wait, up, the work itself apart. By its bytes, down and up together: what
+     * crosses over has left the caches on both sides, so it is slower than a copy is. */
+    stk_pace crossing;
 } stk_calibration;
 
 /* Measured now (`again`), or as it was measured before with this processor, device and version. Takes some seconds. */
@@ -56,6 +58,11 @@ STK_API double stk_program_predict(const stk_program *p, const stk_calibration *
 /* What crossing over for this row of stk_program_islands should add to a run, without the work itself. `first`: its island
  * begins with it. */
 STK_API double stk_island_predict(const stk_island *row, bool first, const stk_calibration *c);
+/* What all islands of the program together should add to a run: crossings, bytes and, with the numbers of cpu:0, the work itself.
+ * What the CPU's part took is known once the program has run; before that a function of the host counts as one pass over its
+ * arrays. */
+STK_API double stk_program_predict_islands(const stk_program *p, const stk_calibration *c,
+                                           const stk_calibration *host);
 
 /* What runs where: one line per operation with its layer, kernel, implementation and device; those that the device does not
  * take with the reason and their bytes. Free with stk_text_free. */

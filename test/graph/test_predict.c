@@ -4,6 +4,7 @@
 #include "graph/run/predict.h"
 #include "stoker/calibrate.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const double US = 1e-6;
@@ -14,7 +15,6 @@ static stk_calibration made_up(void)
     stk_calibration c = {.launch = 5 * US,
                          .run = 8 * US,
                          .feed = 2 * US,
-                         .crossing = 100 * US,
                          .up = 1e9,
                          .down = 2e9,
                          .up_pinned = 1e9,
@@ -25,6 +25,7 @@ static stk_calibration made_up(void)
             c.pace[k].work[i] = 1e4 * (double)(1 << 4 * i);
             c.pace[k].seconds[i] = 1e-9 * c.pace[k].work[i];
         }
+    c.crossing = (stk_pace){{1e3, 1e5, 1e6}, {100 * US, 200 * US, 2000 * US}};
     return c;
 }
 
@@ -101,14 +102,20 @@ TEST(an_island_costs_its_crossing_its_bytes_and_the_processors_time)
     stk_program *p = compiled("apart:0", with_an_island);
     REQUIRE(p);
     REQUIRE(CHECK_EQ_I64(stk_program_islands(p, 1, &row), 1));
-    double roads = 40000 / 2e9 + 40000 / 1e9;
-    CHECK_NEAR(stk_island_predict(&row, true, &c), 100 * US + roads, 1e-12);
-    CHECK_NEAR(stk_island_predict(&row, false, &c), roads, 1e-12);
-    double without = 3 * US + 2 * US + 2 * 2e6 * 1e-9 + 100 * US + roads;
+    /* 80 000 bytes down and up: between the first point and the second */
+    double crossing = 100 * US * pow(2, log(80.0) / log(100.0));
+    CHECK_NEAR(stk_island_predict(&row, true, &c), crossing, 1e-12);
+    CHECK_NEAR(stk_island_predict(&row, false, &c), crossing - 100 * US, 1e-12);
+    stk_island empty = {.op = "host"};
+    CHECK_NEAR(stk_island_predict(&empty, true, &c), 100 * US, 1e-12);
+    CHECK_NEAR(stk_island_predict(&empty, false, &c), 0, 1e-12);
+    double without = 3 * US + 2 * US + 2 * 2e6 * 1e-9 + crossing;
     CHECK_NEAR(stk_program_predict(p, &c, NULL), without, 1e-9);
     double body = 80000 * 1e-9 -
                   host.launch; /* a walk over both arrays; one launch is part of the crossing */
     CHECK_NEAR(stk_program_predict(p, &c, &host), without + body, 1e-9);
+    CHECK_NEAR(stk_program_predict_islands(p, &c, NULL), crossing, 1e-12);
+    CHECK_NEAR(stk_program_predict_islands(p, &c, &host), crossing + body, 1e-12);
     stk_program_release(p);
 }
 

@@ -82,19 +82,22 @@ double stk_task_work(const stk_task *t, stk_pace_kind kind)
 
 /* ---- seconds --------------------------------------------------------------------------------------------- */
 
-double stk_pace_seconds(const stk_calibration *c, stk_pace_kind kind, double work)
+static double seconds_at(const stk_pace *p, double least, double work)
 {
-    const stk_pace *p = &c->pace[kind];
     int32_t n = 0;
     while (n < STK_PACE_POINTS && p->work[n] > 0 && p->seconds[n] > 0) n++;
-    if (n == 0 || work <= 0) return c->launch;
-    if (work <= p->work[0])
-        return c->launch + fmax(p->seconds[0] - c->launch, 0) * work / p->work[0];
+    if (n == 0 || work <= 0) return least;
+    if (work <= p->work[0]) return least + fmax(p->seconds[0] - least, 0) * work / p->work[0];
     if (work >= p->work[n - 1]) return p->seconds[n - 1] * work / p->work[n - 1];
     int32_t i = 1;
     while (work > p->work[i]) i++;
     double share = log(work / p->work[i - 1]) / log(p->work[i] / p->work[i - 1]);
     return p->seconds[i - 1] * pow(p->seconds[i] / p->seconds[i - 1], share);
+}
+
+double stk_pace_seconds(const stk_calibration *c, stk_pace_kind kind, double work)
+{
+    return seconds_at(&c->pace[kind], c->launch, work);
 }
 
 /* A chain passes over memory or is busy with its operations; a product with few rows only reads its weights. */
@@ -109,45 +112,54 @@ double stk_task_seconds(const stk_plan *p, const stk_task *t, const stk_calibrat
     return seconds;
 }
 
+/* An island of no bytes costs what the smallest does; a row that joins one costs what its bytes add to that. */
 double stk_island_predict(const stk_island *row, bool first, const stk_calibration *c)
 {
-    double seconds = first ? c->crossing : 0;
-    if (c->down > 0) seconds += (double)row->bytes_down / c->down;
-    if (c->up > 0) seconds += (double)row->bytes_up / c->up;
-    return seconds;
+    const double empty = c->crossing.seconds[0];
+    double seconds = seconds_at(&c->crossing, empty, (double)(row->bytes_down + row->bytes_up));
+    return first ? seconds : fmax(seconds - empty, 0);
 }
 
-static double predict_tasks(const stk_program *p, const stk_calibration *c,
-                            const stk_calibration *host);
+/* What is counted: everything, or islands alone. */
+typedef struct counting {
+    const stk_calibration *c, *host; /* host NULL: without the work of islands */
+    bool islands;
+} counting;
 
-static double predict_control(const stk_control *k, const stk_calibration *c,
-                              const stk_calibration *host)
+static double predict_tasks(const stk_program *p, const counting *w);
+
+/* What ran already is known better than any pace: nobody else can say what a function of the host takes. */
+static double predict_island(const stk_crossing *k, const counting *w)
+{
+    if (!w->host) return 0;
+    double seconds = stk_crossing_seconds(k);
+    if (seconds <= 0) seconds = predict_tasks(stk_crossing_body(k), &(counting){.c = w->host});
+    return fmax(seconds - w->host->launch, 0); /* a small one is part of the crossing */
+}
+
+static double predict_control(const stk_control *k, const counting *w)
 {
     double body[2] = {0};
-    if (k->op == STK_OP_ISLAND)
-        return host ? fmax(predict_tasks(stk_crossing_body(k->crossing), host, NULL) - host->launch,
-                           0)
-                    : 0; /* a small one is part of the crossing */
+    if (k->op == STK_OP_ISLAND) return predict_island(k->crossing, w);
     for (int i = 0; i < 2; i++)
-        if (k->body[i]) body[i] = c->run + predict_tasks(k->body[i], c, host);
+        if (k->body[i]) body[i] = (w->islands ? 0 : w->c->run) + predict_tasks(k->body[i], w);
     if (k->op == STK_OP_COND) return fmax(body[0], body[1]);
     return (body[0] + body[1]) * (double)(k->trips > 0 ? k->trips : 1);
 }
 
-static double predict_tasks(const stk_program *p, const stk_calibration *c,
-                            const stk_calibration *host)
+static double predict_tasks(const stk_program *p, const counting *w)
 {
     double seconds = 0;
     for (int64_t k = 0; k < p->plan.ntasks; k++) {
         const stk_task *t = &p->plan.tasks[k];
         if (t->kernel >= 0)
-            seconds += stk_task_seconds(&p->plan, t, c);
+            seconds += w->islands ? 0 : stk_task_seconds(&p->plan, t, w->c);
         else if (p->control && p->control[k])
-            seconds += predict_control(p->control[k], c, host);
+            seconds += predict_control(p->control[k], w);
     }
     for (int64_t i = 0; i < p->islands.count; i++) {
         const stk_island *row = &p->islands.rows[i];
-        seconds += stk_island_predict(row, i == 0 || row->number != row[-1].number, c);
+        seconds += stk_island_predict(row, i == 0 || row->number != row[-1].number, w->c);
     }
     return seconds;
 }
@@ -163,6 +175,14 @@ double stk_program_predict(const stk_program *p, const stk_calibration *c,
         input += (double)stk_type_bytes(&p->feeds[i].type);
         feeds++;
     }
-    double seconds = fmax(c->run - c->launch, 0) + c->feed * feeds + predict_tasks(p, c, host);
+    double seconds = fmax(c->run - c->launch, 0) + c->feed * feeds +
+                     predict_tasks(p, &(counting){.c = c, .host = host});
     return c->up_pinned > 0 ? fmax(seconds, input / c->up_pinned) : seconds;
+}
+
+double stk_program_predict_islands(const stk_program *p, const stk_calibration *c,
+                                   const stk_calibration *host)
+{
+    if (!p || !c) return 0;
+    return predict_tasks(p, &(counting){.c = c, .host = host, .islands = true});
 }
