@@ -313,12 +313,33 @@ static int check_kinds(const py_row *row, Py_ssize_t nin, PyObject *const *in)
     return 0;
 }
 
+/* Called with the op's name and what it made, for as long as tf.debugging.enable_check_numerics() holds; else NULL. */
+static PyObject *result_check;
+
+PyObject *py_check_results(PyObject *module, PyObject *check)
+{
+    (void)module;
+    Py_XSETREF(result_check, check == Py_None ? NULL : Py_NewRef(check));
+    Py_RETURN_NONE;
+}
+
+static PyObject *check_result(const py_row *row, PyObject *result)
+{
+    PyObject *check = Py_NewRef(result_check);
+    PyObject *said = PyObject_CallFunction(check, "sO", row->tf, result);
+    Py_DECREF(check);
+    if (!said) Py_CLEAR(result);
+    Py_XDECREF(said);
+    return result;
+}
+
 PyObject *py_run_row(const py_row *row, Py_ssize_t nin, PyObject *const *in, int32_t nints,
                      const int64_t *ints, int32_t nreals, const double *reals)
 {
     if (check_kinds(row, nin, in)) return NULL;
     stk_attrs attrs = {.ints = ints, .nints = nints, .reals = reals, .nreals = nreals};
-    return run(row, nin, in, &attrs);
+    PyObject *result = run(row, nin, in, &attrs);
+    return result_check && result ? check_result(row, result) : result;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */

@@ -65,6 +65,11 @@ int py_variable_before_write(py_variable *v)
 static int write_now(py_variable *v, py_tensor *value)
 {
     stk_error err;
+    if (v->memory->dtype == STK_STRING) { /* texts never change: the variable shows others */
+        stk_tensor_release(v->memory);
+        v->memory = stk_tensor_retain(value->t);
+        return 0;
+    }
     if (py_variable_before_write(v)) return -1;
     if (stk_tensor_write(v->memory, value->t, &err) == STK_OK) return 0;
     py_raise(&err, "AssignVariableOp");
@@ -169,7 +174,11 @@ static PyObject *array_method(PyObject *self, PyObject *args, PyObject *kwargs)
 /* Memory of its own with the elements of t, where variables of now live. */
 static stk_status new_memory(stk_tensor *t, stk_tensor **out, stk_error *err)
 {
-    stk_device *d = py_devices_on && t->dtype != STK_STRING ? py_device_now() : NULL;
+    if (t->dtype == STK_STRING) {
+        *out = stk_tensor_retain(t);
+        return STK_OK;
+    }
+    stk_device *d = py_devices_on ? py_device_now() : NULL;
     stk_tensor *there = NULL;
     if (PyErr_Occurred()) return STK_ERR_DEVICE;
     if (!d || py_device_is_host(d)) {
@@ -412,6 +421,35 @@ static PyObject *true_method(PyObject *self, PyObject *u)
     Py_RETURN_TRUE;
 }
 
+/* v[key].assign(value): what v[key] gives knows where it came from. */
+static PyObject *assign_slice(PyObject *place, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"value", "name", NULL};
+    PyObject *value, *unused;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &value, &unused)) return NULL;
+    PyObject *rows = PyImport_ImportModule("stoker.tf._variable_rows");
+    PyObject *result =
+        rows ? PyObject_CallMethod(rows, "assign_slice", "OOO", PyTuple_GET_ITEM(place, 0),
+                                   PyTuple_GET_ITEM(place, 1), value)
+             : NULL;
+    Py_XDECREF(rows);
+    return result;
+}
+
+static PyObject *variable_get_item(PyObject *self, PyObject *key)
+{
+    static PyMethodDef method = {"assign", (PyCFunction)(void (*)(void))assign_slice,
+                                 METH_VARARGS | METH_KEYWORDS, NULL};
+    PyObject *result = py_get_item(self, key);
+    if (!result || !py_is_tensor(result)) return result;
+    PyObject *place = PyTuple_Pack(2, self, key);
+    PyObject *assign = place ? PyCFunction_New(&method, place) : NULL;
+    if (!assign || PyObject_SetAttrString(result, "assign", assign)) Py_CLEAR(result);
+    Py_XDECREF(assign);
+    Py_XDECREF(place);
+    return result;
+}
+
 /* Methods for rows are written in Python: stoker/tf/_variable_rows.py. */
 static PyObject *in_python(PyObject *self, const char *name, PyObject *args, PyObject *kwargs)
 {
@@ -478,14 +516,22 @@ static PyMemberDef members[] = {
 
 int py_init_variable(PyObject *module)
 {
-    static PyType_Slot own[] = {{Py_tp_new, PyType_GenericNew},    {Py_tp_init, variable_init},
-                                {Py_tp_dealloc, variable_dealloc}, {Py_tp_repr, variable_repr},
-                                {Py_tp_hash, variable_hash},       {Py_tp_richcompare, py_compare},
-                                {Py_tp_iter, variable_iter},       {Py_tp_getset, getters},
-                                {Py_tp_methods, methods},          {Py_tp_members, members},
-                                {Py_mp_subscript, py_get_item},    {Py_mp_length, variable_len},
-                                {Py_nb_bool, variable_bool},       {Py_nb_int, variable_int},
-                                {Py_nb_float, variable_float},     {Py_nb_index, variable_index}};
+    static PyType_Slot own[] = {{Py_tp_new, PyType_GenericNew},
+                                {Py_tp_init, variable_init},
+                                {Py_tp_dealloc, variable_dealloc},
+                                {Py_tp_repr, variable_repr},
+                                {Py_tp_hash, variable_hash},
+                                {Py_tp_richcompare, py_compare},
+                                {Py_tp_iter, variable_iter},
+                                {Py_tp_getset, getters},
+                                {Py_tp_methods, methods},
+                                {Py_tp_members, members},
+                                {Py_mp_subscript, variable_get_item},
+                                {Py_mp_length, variable_len},
+                                {Py_nb_bool, variable_bool},
+                                {Py_nb_int, variable_int},
+                                {Py_nb_float, variable_float},
+                                {Py_nb_index, variable_index}};
     enum { OWN = sizeof own / sizeof *own };
     PyType_Slot slots[OWN + 40] = {{0, NULL}};
     memcpy(slots, own, sizeof own);

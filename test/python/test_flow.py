@@ -178,3 +178,42 @@ def test_tape_two_loops_deep_watches_a_value_from_outside():
         return total
 
     assert float(slopes(tf.constant(5.0))) == 2 * (0 + 10 + 20)
+
+
+def test_slices_of_variables_are_assigned():
+    v = tf.Variable([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    assert v[1, 1:].assign([10.0, 20.0]) is v
+    v[:, 0].assign(7.0)
+
+    @tf.function
+    def change(i):
+        v[i, 2].assign(99.0)
+        return v[0] * 2.0
+
+    assert change(tf.constant(0)).numpy().tolist() == [14.0, 2.0, 198.0]
+    assert v.numpy().tolist() == [[7.0, 1.0, 99.0], [7.0, 10.0, 20.0]]
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+        v[0].assign([1.0, 2.0])
+
+
+def test_check_numerics_names_the_operation():
+    @tf.function
+    def log(x):
+        return tf.math.log(x) + 1.0
+
+    tf.debugging.enable_check_numerics()
+    try:
+        for run in (tf.math.log, log):
+            with pytest.raises(tf.errors.InvalidArgumentError, match='op "Log".*NaN|NaN'):
+                run(tf.constant(-1.0))
+        assert float(log(tf.constant(1.0))) == 1.0
+    finally:
+        tf.debugging.disable_check_numerics()
+    assert np.isnan(tf.math.log(-1.0).numpy())
+
+
+def test_variables_of_strings():
+    v = tf.Variable("first")
+    before = v.value()
+    v.assign("second")
+    assert v.numpy() == b"second" and before.numpy() == b"first" and v.dtype == tf.string

@@ -70,3 +70,14 @@ def sparse_read(variable, indices, name=None):
 
 def gather_nd(variable, indices, name=None):
     return o.gather_nd(variable.value(), tensor(indices))
+
+
+def assign_slice(variable, key, value):
+    """v[key].assign(value): the places that the key picks, by picking from a table of places."""
+    import numpy as np
+
+    shape = variable.shape.as_list()
+    places = tensor(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))[key]
+    value = o.broadcast_to(tensor(value, variable.dtype), dims(places))
+    flat = o.tensor_scatter_nd_update(o.reshape(variable.value(), [-1]), o.reshape(places, [-1, 1]), o.reshape(value, [-1]))
+    return variable.assign(o.reshape(flat, shape))

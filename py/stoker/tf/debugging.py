@@ -1,6 +1,7 @@
 """tf.debugging: checks that name what they looked at."""
 import numpy as _np
 
+from stoker import _stoker
 from stoker.tf import errors as _errors
 from stoker.tf._base import dims as _dims
 from stoker.tf._base import is_symbolic as _is_symbolic
@@ -15,8 +16,6 @@ _log_placement = False
 def set_log_device_placement(enabled):
     """Print where each operation ran."""
     global _log_placement
-    from stoker import _stoker
-
     _log_placement = bool(enabled)
     _stoker.log_placement(_log_placement)
 
@@ -69,7 +68,7 @@ def _pair(x, y):
 
 def _check_in_program(good, check, inputs):
     """The program tests the condition itself; only where it does not hold Python is called, to complain."""
-    from stoker import _flow, _stoker
+    from stoker import _flow
 
     def complain():
         _stoker.host_call(check, inputs, [], [], "Assert", True)
@@ -216,18 +215,26 @@ def check_numerics(tensor, message, name=None):
     return x
 
 
-def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
-    from stoker import _stoker
+def _check_results(op, made):
+    """Every float that an operation makes, as it is made; what the check itself computes is not checked."""
+    _stoker.check_results(None)
+    try:
+        results = list(made) if isinstance(made, (list, tuple)) else [made]
+        for n, x in enumerate(results):
+            if x.dtype.is_floating:
+                check_numerics(x, f"\n\n!!! Detected Infinity or NaN in output {n} of op \"{op}\" (# of outputs: {len(results)}) "
+                                  f"!!!\n  dtype: {x.dtype!r}\n  shape: {x.shape}\n ")
+    finally:
+        _stoker.check_results(_check_results)
 
-    if hasattr(_stoker, "check_numerics"):
-        _stoker.check_numerics(True)
+
+def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
+    """From here on an operation that makes an infinity or NaN raises an error that names it; functions traced before stay."""
+    _stoker.check_results(_check_results)
 
 
 def disable_check_numerics():
-    from stoker import _stoker
-
-    if hasattr(_stoker, "check_numerics"):
-        _stoker.check_numerics(False)
+    _stoker.check_results(None)
 
 
 def is_numeric_tensor(tensor):
