@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STK_DRIVER(kind) extern const stk_driver stk_driver_##kind;
 #include "device/drivers.def"
@@ -68,6 +69,8 @@ static stk_status fail_unknown(const char *name, stk_error *err)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 static stk_device *open_devices;
 
+static bool is_ours(const stk_device *d) { return stk_device_shares(d) || d->process == getpid(); }
+
 static stk_status open_shared(const stk_driver *driver, int32_t index, int32_t threads,
                               stk_device **out, stk_error *err)
 {
@@ -76,7 +79,7 @@ static stk_status open_shared(const stk_driver *driver, int32_t index, int32_t t
     pthread_mutex_lock(&lock);
     stk_status status = STK_OK;
     stk_device *d = open_devices;
-    while (d && (strcmp(d->name, name) != 0 || d->asked != threads)) d = d->next;
+    while (d && (strcmp(d->name, name) != 0 || d->asked != threads || !is_ours(d))) d = d->next;
     if (d) {
         *out = stk_device_retain(d);
     } else if ((status = driver->open(index, threads, out, err)) == STK_OK) {
@@ -84,6 +87,7 @@ static stk_status open_shared(const stk_driver *driver, int32_t index, int32_t t
         snprintf(d->name, sizeof d->name, "%s", name);
         d->refs = 1;
         d->asked = threads;
+        d->process = getpid();
         d->next = open_devices;
         open_devices = d;
     }
@@ -101,6 +105,17 @@ stk_status stk_device_open(const char *name, int32_t threads, stk_device **out, 
     if (!strcmp(name, "default")) name = wish && *wish ? wish : "cpu:0";
     const stk_driver *driver = find(name, &index);
     return driver ? open_shared(driver, index, threads, out, err) : fail_unknown(name, err);
+}
+
+stk_status stk_device_usable(const stk_device *device, stk_error *err)
+{
+    if (is_ours(device)) return STK_OK;
+    return stk_fail(
+        err, STK_ERR_DEVICE,
+        "%s was opened before this process was forked off, and its queues stayed with the "
+        "parent; bring values to the host before the fork, or start the process anew "
+        "(in Python: multiprocessing's \"spawn\")",
+        device->name);
 }
 
 stk_device *stk_device_retain(stk_device *device)

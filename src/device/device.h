@@ -199,6 +199,7 @@ struct stk_device {
     stk_device_caps caps;
     int32_t refs;       /* atomic */
     int32_t asked;      /* threads it was opened with */
+    int32_t process;    /* that opened it: queues do not live on in a child of fork */
     stk_device *next;   /* among those that are open */
     char name[64];      /* "cpu:0" */
     int64_t used, peak; /* bytes of its blocks, and the most they were; atomic */
@@ -218,6 +219,9 @@ static inline void stk_device_takes(stk_device *d, int64_t bytes)
 }
 
 static inline bool stk_device_shares(const stk_device *d) { return d->caps.shares_memory; }
+
+/* Whether this process may use it: a child of fork would wait forever for threads that stayed with its parent. */
+STK_MUST_USE stk_status stk_device_usable(const stk_device *device, stk_error *err);
 
 /* arg of the spans of a task's launch; `part` is for devices that cut it. */
 static inline uint32_t stk_task_span_arg(uint32_t tag, int32_t part)

@@ -91,6 +91,7 @@ stk_status stk_tensor_to(stk_tensor *t, stk_device *device, stk_tensor **out, st
         *out = stk_tensor_retain(t);
         return STK_OK;
     }
+    STK_TRY(stk_device_usable(from ? from : device, err));
     if (!from) return bring_up(t, device, out, err);
     if (!device) return bring_down(t, out, err);
     stk_tensor *here = NULL;
@@ -119,6 +120,7 @@ stk_status stk_tensor_write(stk_tensor *to, stk_tensor *from, stk_error *err)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_tensor_write: both tensors must be given");
     stk_device *there = stk_tensor_device(to), *here = stk_tensor_device(from);
     if (!there && !here) return stk_tensor_copy(to, from, err);
+    STK_TRY(stk_device_usable(there ? there : here, err));
     stk_shape a = stk_tensor_shape(to), b = stk_tensor_shape(from);
     if (to->dtype != from->dtype || !stk_shape_equal(&a, &b))
         return stk_fail(err, STK_ERR_SHAPE, "stk_tensor_write: %s does not go into %s",

@@ -37,7 +37,15 @@ def switches():
     tf.debugging.set_log_device_placement(False)
     tf.config._settings["visible"] = None
     tf.config._settings["logical"].clear()
+
+
+@pytest.fixture(autouse=True)
+def from_the_processor():
+    """Each test names the devices it wants: what it does not name is meant to be on the processor, whatever STOKER_DEVICE says."""
+    before = _stoker.device_default(None)
     _stoker.device_default("cpu:0")
+    yield
+    _stoker.device_default(before)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -99,6 +107,28 @@ def test_tapes_go_across(device):
         z = y.cpu() * 3.0
     assert "CPU" not in there.device and z.device == CPU
     np.testing.assert_array_equal(tape.gradient(z, x).numpy(), [6, 12])
+
+
+def test_a_child_of_fork_is_told_that_its_device_stayed_behind():
+    with tf.device("apart:0"):
+        a, v = tf.ones((2, 2)), tf.Variable([1.0])
+    here = a.cpu()
+    f = tf.function(lambda x: x + v)
+    f(a)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = 0
+        for use in (lambda: a + 1.0, a.numpy, lambda: f(here), lambda: v.assign([2.0])):
+            try:
+                use()
+            except tf.errors.OpError as error:
+                told += "forked" in str(error)
+        os.write(write, bytes([told, int((here + 1.0).numpy().sum())]))
+        os._exit(0)
+    os.close(write)
+    assert os.read(read, 2) == bytes([4, 8])
+    os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -197,6 +197,12 @@ def test_ctc_loss_is_the_sum_over_alignments():
         assert float(got[0]) == pytest.approx(-np.log(total), rel=1e-4)
 
 
+def test_ctc_loss_takes_the_number_of_the_blank_as_a_label_within_the_length():
+    logits = (np.arange(24).reshape((2, 4, 3)).astype("float32") - 12) / 100
+    labels = np.array([[1, 2, 1, 0], [1, 2, 0, 2]])
+    assert float(keras.losses.CTC()(labels, logits)) == pytest.approx(2.448645, rel=1e-6)  # TensorFlow's answer
+
+
 def test_recurrent_kernels_agree_with_the_steps():
     x = np.random.default_rng(2).standard_normal((3, 6, 4)).astype("float32")
     for kind in (layers.LSTM, layers.GRU):

@@ -104,3 +104,14 @@ def test_ragged_rows_are_cut_behind_an_ellipsis():
 def test_searches_in_and_for_nothing():
     assert tf.searchsorted([1.0, 2.0], np.zeros(0, "f4")).shape == (0,)
     assert tf.searchsorted(np.zeros(0, "f4"), [1.0, 2.0]).numpy().tolist() == [0, 0]
+
+
+def test_sizes_of_nothing_are_found():
+    """As in TensorFlow: sizes of 0 on both sides are left out, the others decide; what does not divide is a mistake here."""
+    assert tf.reshape(tf.zeros((0, 3)), [0, -1]).shape == (0, 3)
+    assert tf.reshape(tf.zeros((2, 0, 6)), [4, 0, -1]).shape == (4, 0, 3)
+    assert tf.reshape(tf.zeros((2, 0)), [-1]).shape == (0,)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.reshape(tf.zeros((0, 3)), [0, 2, -1])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.reshape(tf.zeros((2, 3)), [0, -1])

@@ -158,7 +158,8 @@ def test_one_function_from_many_threads():
 
 
 def test_fork_after_import():
-    a = tf.ones((300, 300))
+    with tf.device("/CPU:0"):  # what is on another device stays with the parent (test_devices)
+        a = tf.ones((300, 300))
     (a @ a).numpy()
 
     @tf.function

@@ -268,13 +268,13 @@ def ctc_loss(target, output, target_length, output_length, mask_index=0):
     batch, steps, _ = logits.shape.as_list()
     labels = target.shape.as_list()[1]
     low = convert_to_tensor(-1e30, dtype)
-    # States: blank, label, blank, label .. blank; a label may be reached from the label before when they differ.
+    # States: blank, label, blank, label .. blank; a label may be reached from the label before when they differ. As in
+    # TensorFlow that holds for a label that is the blank's number, too: padding is counted off by target_length, not by its value.
     blank = _o.fill_value([batch, labels + 1], "int32", mask_index)
     states = _o.reshape(_o.stack([blank[:, :-1], target], axis=2), [batch, 2 * labels])
     states = _o.concat([states, blank[:, -1:]], 1)
     count = 2 * labels + 1
-    differs = _o.concat([_o.fill_value([batch, 2], "bool", 0), _o.logical_and(
-        _o.not_equal(states[:, 2:], states[:, :-2]), _o.not_equal(states[:, 2:], convert_to_tensor(mask_index)))], 1)
+    differs = _o.concat([_o.fill_value([batch, 2], "bool", 0), _o.not_equal(states[:, 2:], states[:, :-2])], 1)
     scores = _o.gather(_o.transpose(logits, [0, 2, 1]), states, axis=1, batch_dims=1)  # batch, states, time
     start = convert_to_tensor(_np.arange(count)[None] < 2)
     alpha = _o.where(start, scores[:, :, 0], low)

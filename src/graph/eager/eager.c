@@ -63,6 +63,7 @@ stk_status stk_eager_move(stk_eager *e, stk_device *device, bool strict)
 {
     if (!e) return STK_ERR_ARGUMENT;
     if (!device) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_move: the device is NULL");
+    STK_TRY(stk_device_usable(device, &e->error));
     e->moved = true;
     e->strict = strict;
     return e->at->device == device ? STK_OK : find_place(e, device, &e->at, &e->error);

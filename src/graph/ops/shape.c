@@ -19,6 +19,15 @@ static stk_copy_params *copy_over(stk_lower *l, const stk_shape *over)
 
 /* ---- reshape: an alias, no element moves ------------------------------------------------------------ */
 
+/* Elements without the sizes of 0: what an empty tensor would hold. */
+static int64_t count_beside_zeros(int32_t rank, const int64_t *dim)
+{
+    int64_t n = 1;
+    for (int32_t i = 0; i < rank; i++)
+        if (dim[i] > 0 && !stk_mul_i64(n, dim[i], &n)) return 0;
+    return n;
+}
+
 static stk_status infer_reshape(stk_infer *c)
 {
     int64_t have = stk_shape_count(&c->in[0]->shape), known = 1;
@@ -40,12 +49,17 @@ static stk_status infer_reshape(stk_infer *c)
         c->out->shape.dim[i] = d;
     }
     if (hole >= 0) {
-        if (known == 0 || have % known)
+        int64_t all = have, part = known;
+        if (have == 0 && known == 0) { /* as TensorFlow: (0, 3) to (0, -1) is (0, 3) */
+            all = count_beside_zeros(c->in[0]->shape.rank, c->in[0]->shape.dim);
+            part = count_beside_zeros(rank, c->node->ints);
+        }
+        if (part == 0 || all % part)
             return stk_infer_fail(c, STK_ERR_SHAPE,
                                   "%lld elements do not divide into the other sizes",
                                   (long long)have);
-        c->out->shape.dim[hole] = have / known;
-        known *= have / known;
+        c->out->shape.dim[hole] = all / part;
+        known *= all / part;
     }
     if (known != have)
         return stk_infer_fail(c, STK_ERR_SHAPE, "%lld elements cannot become %s", (long long)have,

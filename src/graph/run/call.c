@@ -116,6 +116,7 @@ stk_status stk_program_call(stk_program *p, int32_t nin, stk_tensor *const *in, 
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_program_call: %d inputs and %d outputs; the program has %d and %d",
                         nin, nout, p ? p->nfeeds : 0, p ? p->nfetches : 0);
+    STK_TRY(stk_device_usable(p->device, err));
     stk_tensor **given = NULL; /* which of the results are the caller's own, in case of a failure */
     if (nout) given = stk_malloc((size_t)nout * sizeof *given);
     if (nout && !given) return stk_fail_memory(err, "stk_program_call", 0);

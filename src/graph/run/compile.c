@@ -146,6 +146,7 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
     stk_program *p = stk_calloc(1, sizeof *p);
     if (!p) return stk_fail_memory(err, "stk_program_new", sizeof *p);
     stk_status status = choose_device(p, o, err);
+    if (status == STK_OK) status = stk_device_usable(p->device, err);
     if (status == STK_OK)
         p->plan.outside_results = flags & STK_COMPILE_OUTSIDE ||
                                   (flags & STK_COMPILE_CALLER && stk_device_shares(p->device));

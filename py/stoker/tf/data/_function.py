@@ -23,6 +23,7 @@ _current = threading.local()
 _PROBES = ((37, 41, 43, 47, 53, 59, 61, 67), (71, 73, 79, 83, 89, 97, 101, 103))
 _LARGE = ((331, 347, 3), (409, 421, 3))
 _MOST_RECORDINGS = 48
+_ON_DEVICE = "it uses a variable that is on a device; workers compute on the processor"
 _billed = collections.OrderedDict()  # (function, reason) -> calls of functions that are gone
 _alive = weakref.WeakSet()
 debug = False  # tf.data.experimental.enable_debug_mode
@@ -123,13 +124,13 @@ class MapFunction:
         self.unpack = st.call if unpack is None else unpack
         self.fields = st.fields(spec)
         self.fn = _stoker.MapFn(self.title, len(self.fields), self._record_for)
-        self.registered = self.assigns = False
+        self.registered = self.assigns = self.on_device = False
         self.check, self.why, self.steps, self._sample, self.shapes = check, None, [], sample, []
         self._lock = threading.RLock()
         self._infer(list(variants))
         if self.why is not None:
             self.fn.eager = self._run_eagerly
-            self.fn.serial = bool(serial) if serial is not None else True
+            self.fn.serial = self.assigns or bool(serial) if serial is not None else True
             _put_on_bill(self)
         self.out_fields, self.text = st.fields(self.spec), st.text(self.spec)
         if self.why is not None:  # sizes that were seen are not promised to the pipeline
@@ -158,7 +159,9 @@ class MapFunction:
                 not_traceable("it assigns to a variable for some shapes only")
             self.fn.serial = True
         if any("/device:CPU:" not in v.device for v in made.trace.variables):
-            not_traceable("it uses a variable that is on a device; workers compute on the processor")
+            if self.fn.plans:
+                not_traceable(_ON_DEVICE)
+            self.on_device = True
         if any(hasattr(leaf, "_pipe") for leaf in st.leaves(result)):
             not_traceable("it gives a dataset")
         if len(made.steps) < len(self.steps):
@@ -170,7 +173,9 @@ class MapFunction:
         return _autograph_ops.call(function, *args, **kwargs)
 
     def _add(self, made, result):
-        """Make the recording a plan of the MapFn."""
+        """Make the recording a plan of the MapFn; one over variables of a device only tells what comes out."""
+        if self.on_device:
+            return
         self._register(made)
         outputs = []
         for part in st.flat_parts(result):
@@ -196,6 +201,8 @@ class MapFunction:
             shapes = [v.shape.as_list() for v in values]
             try:
                 made, result = self._record(shapes[:len(self.fields)], shapes)
+                if self.on_device:
+                    not_traceable(_ON_DEVICE)
                 self._compare(result)
                 self._add(made, result)
             except (NotTraceable, NotImplementedError, errors.OperatorNotAllowedInGraphError) as why:
@@ -218,6 +225,8 @@ class MapFunction:
     def _infer(self, variants):
         try:
             self._infer_recorded(variants)
+            if self.on_device:
+                self.why = _ON_DEVICE
         except (NotTraceable, NotImplementedError, errors.OperatorNotAllowedInGraphError) as why:
             self._infer_eagerly(str(why) or type(why).__name__, why)
         except errors.InvalidArgumentError as error:  # what TensorFlow finds while it records is a mistake of the program
