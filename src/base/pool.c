@@ -34,6 +34,7 @@
 #include "base/cpus.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/thread.h"
 #include "base/trace.h"
 
@@ -42,6 +43,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -483,6 +485,21 @@ static stk_status start_workers(stk_pool *pool, stk_error *err)
     return STK_OK;
 }
 
+/* As many as STOKER_THREADS says, else one per processor. */
+static stk_status usual_threads(int32_t processors, int32_t *out, stk_error *err)
+{
+    const char *wish = getenv("STOKER_THREADS");
+    int64_t threads = processors;
+    if (wish && *wish &&
+        !(stk_parse_int64(wish, strlen(wish), &threads) && threads >= 1 && threads <= MAX_THREADS))
+        return stk_fail(err, STK_ERR_RANGE,
+                        "STOKER_THREADS=%s: give a number of threads from 1 to %d, or leave it "
+                        "out for as many as there are processors",
+                        wish, MAX_THREADS);
+    *out = (int32_t)stk_min_i64(threads, MAX_THREADS);
+    return STK_OK;
+}
+
 stk_status stk_pool_new(int32_t threads, stk_pool **out, stk_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -494,7 +511,7 @@ stk_status stk_pool_new(int32_t threads, stk_pool **out, stk_error *err)
                         (int)threads, MAX_THREADS);
     pthread_once(&once, watch_forks);
     int32_t processors = stk_cpu_count();
-    if (threads == 0) threads = processors < MAX_THREADS ? processors : MAX_THREADS;
+    if (threads == 0) STK_TRY(usual_threads(processors, &threads, err));
     stk_pool *pool = stk_calloc(1, sizeof *pool);
     if (!pool) return stk_fail_memory(err, "pool_new", sizeof *pool);
     pool->threads = threads;

@@ -124,6 +124,7 @@ static stk_status add_up(const stk_recording *rec, const stk_known_launches *kno
         if (v[i].thread == rec->step_thread) t->step_seconds += seconds;
         t->threads |= (uint64_t)1 << (v[i].thread & 63);
         const stk_launch_facts *f = stk_known_launch(known, v[i].arg >> 8);
+        if (f && (v[i].arg & 255) == (uint32_t)f->parts) t->finish_seconds += seconds;
         bool whole = f && f->remote && (v[i].arg & 255) == 0;
         if (v[i].thread == rec->step_thread || whole) count_call(&v[i], r);
     }
@@ -282,6 +283,7 @@ stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
     stk_status status = add_up(rec, &known, r, &all, err);
     if (status == STK_OK && all.n) status = make_rows(r, &known, &all, err);
     if (status == STK_OK) status = stk_record_layer_costs(&known, all.t, all.n, r, err);
+    if (status == STK_OK) status = stk_record_scaling(&known, all.t, all.n, r, err);
     const stk_program_facts *busiest = find_busiest(&known, &all);
     if (status == STK_OK && busiest) {
         describe_program(&known, busiest, r);

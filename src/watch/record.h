@@ -74,6 +74,7 @@ typedef struct stk_tally { /* of one tag; label only for launches made by hand *
     const char *label;
     int64_t calls;
     double thread_seconds, step_seconds; /* of all threads; of the step's own */
+    double finish_seconds;               /* of those: after all parts were done */
     uint64_t threads;                    /* bit per thread seen */
 } stk_tally;
 double stk_tally_seconds(const stk_tally *t); /* wall, as the step's thread saw it */
@@ -81,6 +82,9 @@ double stk_tally_seconds(const stk_tally *t); /* wall, as the step's thread saw 
 /* layer_costs.c: the same by layer, and the tiny ones. */
 stk_status stk_record_layer_costs(const stk_known_launches *known, const stk_tally *t, int64_t n,
                                   stk_report *r, stk_error *err);
+/* scaling.c: what more threads would bring. */
+stk_status stk_record_scaling(const stk_known_launches *known, const stk_tally *t, int64_t n,
+                              stk_report *r, stk_error *err);
 /* arena.c: the memory of one program. */
 stk_status stk_record_memory(const stk_program_facts *p, stk_report *r, stk_error *err);
 

@@ -14,6 +14,7 @@ typedef struct stk_roofline {
     double gflops[2];
     double gbs[2][STK_ROOF_LEVELS];
     double level_bytes[STK_ROOF_LEVELS]; /* up to so many bytes of a launch the level counts */
+    double join; /* seconds to call all threads and to wait for them; 0 = not known */
 } stk_roofline;
 
 typedef struct stk_report_op { /* one launch of a program, or all calls of one label */
@@ -89,6 +90,29 @@ typedef struct stk_program_totals { /* of the program that took most time */
     double flops, bytes, build_ms, election_ms;
 } stk_program_totals;
 
+/* What more threads would bring: scaling.h. */
+enum { STK_SCALING_POINTS = 7, /* 1, 2, 4 ... 64 threads */ STK_SCALING_LIMITS = 6 };
+typedef struct stk_scaling_point {
+    int32_t threads;
+    double seconds;        /* of a step, when memory keeps up with the threads */
+    double memory_seconds; /* with the memory of this machine */
+} stk_scaling_point;
+typedef struct stk_scaling_limit { /* a region that takes long however many threads there are */
+    const char *op, *place;        /* its dearest launch */
+    int32_t parts;
+    double one, most; /* seconds on one thread, on as many as there may be */
+} stk_scaling_limit;
+typedef struct stk_scaling {     /* seconds of one step */
+    double cut, serial, outside; /* kernels in parts; kernels in one piece; no kernel */
+    double bytes;                /* that pass through memory */
+    double join;                 /* one region's calling and waiting, on two threads */
+    int32_t regions, split;      /* split: in more than one part */
+    stk_scaling_point point[STK_SCALING_POINTS];
+    int64_t npoints;                             /* 0: nothing is known */
+    stk_scaling_limit limit[STK_SCALING_LIMITS]; /* longest first */
+    int64_t nlimits;
+} stk_scaling;
+
 typedef struct stk_ceiling {
     const char *text; /* "if input were free" */
     stk_gain gain;
@@ -147,6 +171,7 @@ struct stk_report {
     double histogram_seconds[STK_HISTOGRAM];
     stk_memory_rows memory;
     stk_program_totals program;
+    stk_scaling scaling;
     double input_bytes; /* of one batch */
 
     /* the doctor's part */

@@ -1,6 +1,7 @@
 /* report_html.c - one HTML file with everything inside: no scripts, no network, light and dark, wide and narrow. Tables
  * and words are written here, drawings in report_svg.c. */
 #include "watch/report_html.h"
+#include "watch/scaling.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -454,6 +455,7 @@ void stk_report_put_html(const stk_report *r, stk_text *t)
     stk_svg_histogram(r, t);
     put_curve(r, t);
     put_devices(r, t);
+    if (r->scaling.npoints) stk_scaling_put_html(&r->scaling, t);
     put_phases(r, t);
     put_memory(r, t);
     put_program(r, t);

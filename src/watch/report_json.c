@@ -2,7 +2,7 @@
  * that are one struct each are tables of fields, which serve both directions. */
 #include "base/file.h"
 #include "base/json.h"
-#include "watch/report.h"
+#include "watch/scaling.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -368,6 +368,7 @@ stk_status stk_report_put_json(const stk_report *r, char **out, size_t *size, st
     put_stages(&w, r);
     put_threads(&w, r);
     put_memory(&w, r);
+    if (r->scaling.npoints) stk_scaling_put_json(&r->scaling, &w);
     if (r->verdict) put_doctor(&w, r);
     stk_json_end_object(&w);
     return stk_json_finish(&w, out, size ? size : &ignored, err);
@@ -569,6 +570,7 @@ static stk_status read_report(reader *in, const stk_json *root, const char *path
     STK_TRY(read_stages(in, stk_json_get(root, "stages"), err));
     read_threads(in, root);
     read_memory(in, root);
+    in->no_memory |= !stk_scaling_read(root, &r->arena, &r->scaling);
     if (stk_json_get(root, "doctor")) read_doctor(in, stk_json_get(root, "doctor"));
     return in->no_memory ? stk_fail_memory(err, path, 0) : STK_OK;
 }

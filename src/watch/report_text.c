@@ -1,5 +1,6 @@
 /* report_text.c - a report for the terminal, at most 100 columns wide. */
 #include "watch/report.h"
+#include "watch/scaling.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -358,6 +359,13 @@ static void put_rest(const stk_report *r, stk_text *t)
         stk_text_put(t, "  model: not measured; formula and sources in doc/watch.md\n");
 }
 
+static void put_scaling(const stk_report *r, stk_text *t)
+{
+    if (!r->scaling.npoints) return;
+    put_rule(t, "more threads: a model over the measured regions");
+    stk_scaling_put_text(&r->scaling, t);
+}
+
 void stk_report_put_text(const stk_report *r, stk_text *t)
 {
     put_head(r, t);
@@ -370,6 +378,7 @@ void stk_report_put_text(const stk_report *r, stk_text *t)
     put_places(r, t);
     put_histogram(r, t);
     put_threads(r, t);
+    put_scaling(r, t);
     put_memory(r, t);
     put_rest(r, t);
 }

@@ -58,6 +58,19 @@ static void keep_best(double *best, double value)
     if (value > *best) *best = value;
 }
 
+/* Only regions that called the threads: a pool whose processors are taken does without them for a while. */
+static void time_join(stk_pool *pool, stk_roofline *out)
+{
+    piece empty = {.peak = stk_vec_get()->peak};
+    for (int i = 0; i < 4 * TRIES && out->threads > 1; i++) {
+        int64_t regions = stk_pool_read_stats(pool).regions, start = stk_now_ns();
+        stk_pool_run(pool, run_piece, &empty, out->threads);
+        double took = (double)(stk_now_ns() - start) * 1e-9;
+        if (stk_pool_read_stats(pool).regions == regions) continue;
+        if (out->join == 0 || took < out->join) out->join = took;
+    }
+}
+
 static void measure(stk_pool *pool, float *memory, stk_roofline *out)
 {
     const stk_vec_peak *peak = stk_vec_get()->peak;
@@ -77,6 +90,7 @@ static void measure(stk_pool *pool, float *memory, stk_roofline *out)
             out->level_bytes[level] = level + 1 < STK_ROOF_LEVELS ? (double)floats * 4 * 3 : 1e300;
         }
     }
+    time_join(pool, out);
     /* All threads can do what one can; less was somebody else's doing. */
     out->gflops[1] = fmax(out->gflops[0], out->gflops[1]);
     for (int level = 0; level < STK_ROOF_LEVELS; level++)

@@ -106,6 +106,7 @@ typedef struct stk_launch_facts {
     const char *label, *kernel, *impl;
     double flops, bytes;
     int32_t threads, parts;
+    int32_t group;     /* launches of one program with the same number share a region */
     bool updates;      /* writes only into variables: the optimizer, moving averages */
     const char *place; /* the layer it was made for; "" when not known */
     bool backward;

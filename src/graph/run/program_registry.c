@@ -71,6 +71,7 @@ static void describe(const stk_program *p, stk_launch_facts *out)
             .bytes = t->bytes,
             .threads = about.threads,
             .parts = about.parts,
+            .group = t->group,
             .updates = t->kernel >= 0 && only_updates(p, t),
             .place = lasting(origin->place),
             .backward = origin->part == STK_PART_BACKWARD,
