@@ -6,6 +6,7 @@ import sys
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras  # noqa: E402
 import numpy  # noqa: E402
 

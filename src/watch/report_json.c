@@ -586,9 +586,8 @@ stk_status stk_report_load(const char *path, stk_report **out, stk_error *err)
     *out = NULL;
     STK_TRY(stk_file_read(path, MOST, &data, &size, err));
     stk_status status = stk_json_parse(data, size, NULL, &document, err);
-    if (status != STK_OK) stk_fail_in(err, status, "%s", path);
     stk_free(data);
-    if (status != STK_OK) return status;
+    if (status != STK_OK) return stk_fail_in(err, status, "%s", path);
     reader in = {.r = stk_report_new()};
     status = in.r ? read_report(&in, stk_json_root(document), path, err)
                   : stk_fail_memory(err, path, sizeof *in.r);

@@ -289,6 +289,30 @@ TEST(bad_arguments_and_no_pool)
     stk_pool_release(pool);
 }
 
+TEST(the_environment_says_how_many)
+{
+    static const char *const wrong[] = {"0",   "-3", "4 threads", "2.5", "99999999999999999999",
+                                        "1025"};
+    stk_error err;
+    stk_pool *pool = NULL;
+    setenv("STOKER_THREADS", "5", 1);
+    pool = make(0);
+    CHECK_EQ_I64(stk_pool_threads(pool), 5);
+    stk_pool_release(pool);
+    pool = make(3); /* who asks for a number gets that */
+    CHECK_EQ_I64(stk_pool_threads(pool), 3);
+    stk_pool_release(pool);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("STOKER_THREADS", wrong[i], 1);
+        CHECK_FAILS(stk_pool_new(0, &pool, &err), STK_ERR_RANGE, wrong[i]);
+    }
+    setenv("STOKER_THREADS", "", 1);
+    pool = make(0);
+    CHECK_EQ_I64(stk_pool_threads(pool), stk_cpu_count());
+    stk_pool_release(pool);
+    unsetenv("STOKER_THREADS");
+}
+
 static stk_status make_and_release(stk_error *err)
 {
     stk_pool *pool = NULL;

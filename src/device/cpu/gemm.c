@@ -12,10 +12,22 @@ enum { COLUMNS = 64 }; /* of a unit, when units are columns: whole registers of 
 
 /* ---- units --------------------------------------------------------------------------------------- */
 
+/* Fewest rows that make up for a part's own packing of b, or for reading it once more. */
+static int64_t least_rows(const stk_gemm *g)
+{
+    enum { SMALL_B = 32 * 1024, LARGE_B = 128 * 1024, NARROW = 32 };
+    if (g->n <= NARROW) return 8;
+    if ((g->tb && g->k > 1) || g->k * g->n > LARGE_B) return 128;
+    return g->k * g->n > SMALL_B ? 64 : 1;
+}
+
+/* Where rows do not make two parts, columns do. */
 bool stk_gemm_by_columns(const stk_gemm *g)
 {
     enum { SMALL_B = 64 * 1024 }; /* elements: stays in L2 beside a part of a and c */
-    if (g->n < 2 * COLUMNS || g->n < 4 * g->m) return false;
+    if (g->n < 2 * COLUMNS) return false;
+    if (g->batch == 1 && g->m > 1 && g->m < 2 * least_rows(g)) return true;
+    if (g->n < 4 * g->m) return false;
     /* A transposed b is packed: by columns each part packs its own. */
     return g->m * g->batch < 4 || (g->batch == 1 && (g->tb || g->k * g->n > SMALL_B));
 }
@@ -70,15 +82,6 @@ static double unit_ns(const stk_gemm *g, stk_gemm_cut cut)
     const double flops = 2.0 * width * height * k * (g->dtype == STK_F32 ? 1.0 : 2.0);
     const double bytes = size * (width * height + k * (cut.columns ? width : height));
     return fmax(flops / 100, bytes / 20);
-}
-
-/* Fewest rows that make up for a part's own packing of b, or for reading it once more. */
-static int64_t least_rows(const stk_gemm *g)
-{
-    enum { SMALL_B = 32 * 1024, LARGE_B = 128 * 1024, NARROW = 32 };
-    if (g->n <= NARROW) return 8;
-    if ((g->tb && g->k > 1) || g->k * g->n > LARGE_B) return 128;
-    return g->k * g->n > SMALL_B ? 64 : 1;
 }
 
 /* Numbers of parts that share out evenly; not very large ones, as each may have its own scratch. */

@@ -15,7 +15,7 @@
 
 enum {
     STRETCH = 256,     /* terms at a time: what the engine takes as one block */
-    LEAST_TERMS = 512, /* of a part: adding its sums to the others costs about 30 of them */
+    LEAST_TERMS = 256, /* of a part: adding its sums to the others costs about 30 of them */
     MOST_SUMS = 1 << 17,
 };
 
