@@ -81,11 +81,11 @@ STK_API stk_val stk_g_iota(stk_graph *g, stk_dtype dtype, int32_t rank, const in
 STK_API void stk_g_output(stk_graph *g, const char *name, stk_val v);
 STK_API stk_val stk_g_assign(stk_graph *g, stk_val variable, stk_val value);
 
-/* Adds nodes that compute d(sum of y)/d(x[i]) into dx[i] (0 where y does not depend on x[i]). The result is
- * ordinary graph, so it can be differentiated again. */
 /* For reports: nodes made from now on come from this place ("encoder/attention"; copied; NULL: not known). Returns the place
  * before, which stays valid as long as the graph. Layers do this by themselves, gradients stay with their layer. */
 STK_API const char *stk_g_place(stk_graph *g, const char *place);
+/* Adds nodes that compute d(sum of y)/d(x[i]) into dx[i] (0 where y does not depend on x[i]). The result is
+ * ordinary graph, so it can be differentiated again. */
 STK_API void stk_g_gradients(stk_graph *g, stk_val y, int32_t n, const stk_val *x, stk_val *dx);
 
 /* ---- the general door (what a tracer uses); the named builders below are thin over it ---------------- */
@@ -221,9 +221,10 @@ STK_API stk_val stk_g_host(stk_graph *g, const stk_host *host, int32_t n, const 
                            int32_t nout, const stk_host_result *results);
 
 /* ---- indices -------------------------------------------------------------------------------------------------
- * Indices are int32 or int64 of any shape. What is out of range cannot stop a running program: a gather gives
- * zeros there, a scatter leaves the update out. Constant indices are checked when the graph is built, and
- * negative ones among them count from the end. */
+ * Indices are int32 or int64 of any shape. One that is out of range ends the run of a gather on the CPU with
+ * STK_ERR_RANGE, before anything behind it is computed; devices with a queue of their own compute with zeros there. A
+ * scatter leaves the update out. Constant indices are checked when the graph is built, and negative ones among
+ * them count from the end. */
 /* [a, n, b] with indices I along axis 1 -> [a, I.., b]; axis 0 looks up embeddings. */
 STK_API stk_val stk_g_gather(stk_graph *g, stk_val x, stk_val indices, int32_t axis);
 /* The first `batch` axes are common to both: each row of x has its own indices. */

@@ -90,6 +90,8 @@ static PyObject *show_failure(const py_row *row, const stk_error *err, Py_ssize_
     char a[200], b[200];
     if (err->code == STK_ERR_UNSUPPORTED && py_devices_on && py_is_strict())
         return py_raise_placement(row->tf, py_device_now(), err->message);
+    const char *place = err->code == STK_ERR_RANGE ? strstr(err->message, ": indices") : NULL;
+    if (place) return py_raise_code(err->code, row->tf, "%s", place + 2); /* TensorFlow's words */
     if (err->code != STK_ERR_SHAPE && err->code != STK_ERR_ARGUMENT) return py_raise(err, row->tf);
     if (nin == 2 && row->op >= 0 && err->code == STK_ERR_SHAPE)
         return py_raise_code(err->code, row->tf, "Incompatible shapes: %s vs. %s",
@@ -218,13 +220,11 @@ static PyObject *record(py_trace *trace, const py_row *row, Py_ssize_t nin, PyOb
 }
 
 /* What the engine computes with a silent 0, TensorFlow refuses on the processor. Programs and other devices keep the 0. */
-static int64_t integer_at(const stk_tensor *t, int64_t i) { return (int64_t)stk_tensor_at(t, i); }
-
 static int check_operand(const py_row *row, const stk_tensor *t, bool power)
 {
     if (!strchr("IU", py_dtype_kind(t->dtype)) || stk_tensor_device(t)) return 0;
     for (int64_t i = 0, n = stk_tensor_count(t); i < n; i++) {
-        int64_t v = integer_at(t, i);
+        int64_t v = (int64_t)stk_tensor_at(t, i);
         if (power ? v >= 0 : v != 0) continue;
         py_raise_code(STK_ERR_ARGUMENT, row->tf,
                       power ? "Integers to negative integer powers are not allowed"
@@ -234,33 +234,14 @@ static int check_operand(const py_row *row, const stk_tensor *t, bool power)
     return 0;
 }
 
-static int check_indices(const py_row *row, const stk_tensor *x, const stk_tensor *index,
-                         int64_t axis)
-{
-    if (axis < 0) axis += x->rank;
-    if (axis < 0 || axis >= x->rank || stk_tensor_device(index)) return 0;
-    for (int64_t i = 0, n = stk_tensor_count(index); i < n; i++) {
-        int64_t v = integer_at(index, i);
-        if (v >= 0 && v < x->shape[axis]) continue;
-        char place[24] = "";
-        if (index->rank) PyOS_snprintf(place, sizeof place, "[%lld]", (long long)i);
-        py_raise_code(STK_ERR_ARGUMENT, row->tf, "indices%s = %lld is not in [0, %lld)", place,
-                      (long long)v, (long long)x->shape[axis]);
-        return -1;
-    }
-    return 0;
-}
-
 int32_t py_build_pow(py_build *b);
-int32_t py_build_gather(py_build *b);
 
-static int check_values(const py_row *row, PyObject *const *in, const stk_attrs *attrs)
+static int check_values(const py_row *row, PyObject *const *in)
 {
     bool divides = row->op == STK_OP_FLOORDIV || row->op == STK_OP_MOD;
     if (divides || row->build == py_build_pow)
         return check_operand(row, ((py_tensor *)in[1])->t, !divides);
-    if (row->build != py_build_gather) return 0;
-    return check_indices(row, ((py_tensor *)in[0])->t, ((py_tensor *)in[1])->t, attrs->ints[0]);
+    return 0;
 }
 
 static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, const stk_attrs *attrs)
@@ -272,7 +253,7 @@ static PyObject *run(const py_row *row, Py_ssize_t nin, PyObject *const *in, con
         py_tensor *o = (py_tensor *)in[i];
         symbolic = !o->t || (trace && py_trace_forces(trace, o));
     }
-    if (!symbolic) return check_values(row, in, attrs) ? NULL : run_eager(row, nin, in, attrs);
+    if (!symbolic) return check_values(row, in) ? NULL : run_eager(row, nin, in, attrs);
     if (!trace) {
         PyErr_Format(PyExc_TypeError,
                      "<tf.Tensor> is out of scope and cannot be used here. It was made inside a "

@@ -1,7 +1,8 @@
 /* kernels_index.h - problems of picking, placing and ordering elements; see kernels.h for the rules.
  *
  * Indices are int32 or int64. A kernel cannot fail, so an index out of range has a meaning: a gather
- * gives zeros there and a scatter leaves that update out. Negative indices are out of range too. */
+ * gives zeros there and a scatter leaves that update out. Negative indices are out of range too. Who must know
+ * of them says so in the task (stk_index_check in plan.h). */
 #ifndef STK_DEVICE_KERNELS_INDEX_H
 #define STK_DEVICE_KERNELS_INDEX_H
 

@@ -13,6 +13,7 @@
 #define STK_DEVICE_PLAN_H
 
 #include "base/memory.h"
+#include "base/shape.h"
 #include "device/device.h"
 
 /* An address that is known, or one that comes with every run. */
@@ -20,6 +21,15 @@ typedef struct stk_link {
     stk_address at; /* of a slot: only the offset counts */
     int32_t slot;   /* -1: none */
 } stk_link;
+
+/* Indices that have to be in range, and how a failure speaks of them. A device whose kernels have no way to tell computes
+ * with zeros instead, as kernels_index.h says. */
+typedef struct stk_index_check {
+    const char *who;           /* "gather of layer 'words'" */
+    stk_shape index;           /* of the indices */
+    int32_t depth;             /* their last axis holds so many coordinates; 0: each stands alone */
+    int64_t dim[STK_MAX_RANK]; /* of each coordinate: it must be below */
+} stk_index_check;
 
 typedef struct stk_task {
     int32_t kernel;     /* stk_kernel; -1: not for the device (control flow) */
@@ -31,7 +41,8 @@ typedef struct stk_task {
     int32_t nargs;
     int64_t count; /* chains: elements of all segments together */
     double flops, bytes;
-    const char *label; /* for the trace: a literal, or interned there */
+    const char *label;            /* for the trace: a literal, or interned there */
+    const stk_index_check *check; /* of its indices; NULL: they may be out of range */
     bool dead;
     /* filled by the device, in arrange */
     void *own;     /* what it notes, in the plan's arena */

@@ -239,7 +239,8 @@ static void top_k(work *w, stk_val labels)
     stk_val p = stk_g_cast(g, w->p, STK_F32), zero = stk_g_scalar(g, STK_I64, 0);
     stk_val classes = stk_g_scalar(g, STK_I64, (double)stk_g_dim(g, p, -1));
     stk_val known = stk_g_and(g, stk_g_ge(g, labels, zero), stk_g_lt(g, labels, classes));
-    stk_val own = stk_g_take_along(g, p, stk_g_expand_dims(g, labels, -1), -1);
+    stk_val own =
+        stk_g_take_along(g, p, stk_g_expand_dims(g, stk_g_select(g, known, labels, zero), -1), -1);
     stk_val larger = stk_g_sum(g, as_number(g, stk_g_gt(g, p, own)), 1, &last, false);
     stk_val right = stk_g_and(g, known, stk_g_lt(g, larger, NUMBER((double)w->m->k)));
     add_mean(w, as_number(g, right));

@@ -55,6 +55,40 @@ TEST(the_forget_gate_starts_with_ones)
     discard(&f);
 }
 
+/* Keras' rule: -1 is the last row; what is outside of the table ends the run on the CPU and names the layer. */
+TEST(numbers_of_an_embedding_are_in_its_table)
+{
+    stk_error err = {0};
+    fixture f = sequential("Input((2,), dtype=int32)", "Embedding(3, 4, name=words)", NULL);
+    stk_tensor *table = NULL, *x = NULL, *y = NULL;
+    CHECK_OK(stk_store_get(f.store, "words/embeddings", &table, &err));
+    CHECK_OK(stk_tensor_from(STK_I32, 2, L(1, 2), (int32_t[]){0, -1}, &x, &err));
+    y = run_model(&f, x, false, 0);
+    for (int64_t k = 0; y && table && k < 4; k++)
+        CHECK_NEAR(stk_tensor_at(y, 4 + k), stk_tensor_at(table, 8 + k), 0);
+    stk_device *cpu = NULL;
+    stk_program *p = NULL;
+    stk_graph *g = NULL;
+    stk_program_options o = stk_program_options_defaults();
+    CHECK_OK(stk_device_open("cpu:0", 0, &cpu, &err));
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val in = stk_g_input(g, "x", STK_I32, 2, L(1, 2)), out = 0;
+    stk_model_call(f.model, g, &in, &(stk_call){0}, &out);
+    stk_g_output(g, "y", out);
+    o.device = cpu;
+    ((int32_t *)x->data)[1] = 3;
+    if (CHECK_OK(stk_program_new(g, &o, &p, &err))) {
+        CHECK_OK(stk_program_feed(p, "x", x, &err));
+        CHECK_FAILS(stk_program_run(p, 1, &err), STK_ERR_RANGE,
+                    "gather of layer 'words': indices[0,1] = 3 is not in [0, 3)");
+    }
+    stk_tensor_release(table), stk_tensor_release(x), stk_tensor_release(y);
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_device_release(cpu);
+    discard(&f);
+}
+
 static fixture functional(void)
 {
     stk_error err = {0};

@@ -181,6 +181,41 @@ def test_fourier_transforms(length):
     np.testing.assert_allclose(ops.irfft(ops.rfft(re), length).numpy(), re, atol=1e-8)
 
 
+on_cpu = pytest.mark.skipif("STOKER_DEVICE" in os.environ, reason="other devices give zeros; to get it unset STOKER_DEVICE")
+
+
+@on_cpu
+@pytest.mark.parametrize("how", [{}, {"jit_compile": True}, {"run_eagerly": True}])
+def test_an_embedding_refuses_numbers_outside_of_its_table(how):
+    table = layers.Embedding(10, 4, name="words")
+    model = keras.Sequential([keras.Input((3,), dtype="int32"), table, layers.Flatten(), layers.Dense(1)])
+    model.compile("sgd", "mse", **how)
+    good, bad, y = np.array([[0, 1, -1]]), np.array([[0, 1, 12]]), np.zeros((1, 1))
+    before = table.get_weights()[0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[0,2\] = 12 is not in \[0, 10\)") as failure:
+        model.fit(bad, y, verbose=0)
+    assert how.get("run_eagerly") or "words" in str(failure.value)
+    np.testing.assert_array_equal(table.get_weights()[0], before)  # nothing was trained with it
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
+        model.predict(bad, verbose=0)
+    np.testing.assert_array_equal(np.asarray(table(good))[0, 2], before[9])  # from the end, as in Keras
+    model.fit(good, y, verbose=0)
+
+
+@on_cpu
+def test_gathers_in_functions_refuse_indices_out_of_range():
+    x = tf.reshape(tf.range(6.0), (2, 3))
+    rows, cells = tf.function(lambda i: tf.gather(x, i)), tf.function(lambda i: tf.gather_nd(x, i))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1,0\] = -1 is not in \[0, 2\)"):
+        rows(tf.constant([[1], [-1]]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = \[0, 7\] does not index into"):
+        cells(tf.constant([[1, 2], [0, 7]]))
+    np.testing.assert_array_equal(rows(tf.constant([[1], [0]]))[1, 0], x[0])
+    numbers = tf.data.Dataset.from_tensor_slices([1, 5]).map(rows)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="indices = 5 is not in"):
+        list(numbers)
+
+
 def test_ctc_loss_is_the_sum_over_alignments():
     rng = np.random.default_rng(0)
     steps, classes = 4, 3

@@ -6,6 +6,7 @@ from keras.src import tree
 from keras.src.backend.common import KerasVariable
 from keras.src.backend.common import standardize_dtype
 from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.backend.common.name_scope import current_path as _current_path
 from keras.src.backend.common.name_scope import name_scope as base_name_scope
 from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.stateless_scope import get_stateless_scope
@@ -420,7 +421,20 @@ def random_seed_dtype():
 
 
 class name_scope(base_name_scope):
-    """Keras' scope of names; programs need no names of their own."""
+    """Keras' scope of names: reports and failures of a program name the layer."""
+
+    def __enter__(self):
+        super().__enter__()
+        self._trace = _stoker.get_trace()
+        if self._trace is not None:
+            self._before = self._trace.place(_current_path())
+        return self
+
+    def __exit__(self, *args, **kwargs):
+        if self._trace is not None:
+            self._trace.place(self._before)
+        self._trace = None
+        return super().__exit__(*args, **kwargs)
 
 
 @contextlib.contextmanager

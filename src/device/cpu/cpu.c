@@ -93,9 +93,16 @@ static void run_group(const stk_cpu *cpu, const stk_launch *launch, int64_t coun
 
 void stk_cpu_run(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads)
 {
+    static const int never = 0;
+    stk_cpu_run_until(cpu, launches, n, threads, &never);
+}
+
+void stk_cpu_run_until(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads,
+                       const int *stop)
+{
     if (threads < 1 || threads > cpu->threads) threads = cpu->threads;
     stk_float_env was = stk_float_env_enter();
-    for (int64_t i = 0; i < n;) {
+    for (int64_t i = 0; i < n && !__atomic_load_n(stop, __ATOMIC_RELAXED);) {
         int64_t end = i + 1;
         while (end < n && launches[end].follows) end++;
         run_group(cpu, launches + i, end - i, threads);

@@ -30,6 +30,9 @@ enum { STK_CPU_OWNERS = 2 };
 stk_status stk_cpu_device_new(int32_t threads, stk_device **out, stk_error *err);
 /* Runs the launches in order, on at most `threads` threads (0: as each launch says; it changes no bit of the results). */
 void stk_cpu_run(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads);
+/* As stk_cpu_run, but no region begins once *stop is set. */
+void stk_cpu_run_until(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads,
+                       const int *stop);
 /* Implementations of a kernel id, best guess first, ref last; count in *n. */
 const stk_impl *const *stk_cpu_impls(const stk_cpu *cpu, stk_kernel kernel, int32_t *n);
 bool stk_cpu_supports(const stk_cpu *cpu, stk_kernel kernel, const void *params);

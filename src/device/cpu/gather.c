@@ -5,6 +5,7 @@
  * bits do not depend on the cut. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/index.h"
+#include "device/cpu/index_note.h"
 
 #include <string.h>
 
@@ -36,12 +37,15 @@ static uint32_t gather_aligned(const void *params)
 /* Rows of a size known to the compiler: a load and a store instead of a call. */
 #define GATHER_SIZED(name, type)                                                                   \
     static void name(uint8_t *out, const uint8_t *x, int64_t n, const void *index, int32_t itype,  \
-                     int64_t first, int64_t count)                                                 \
+                     int64_t first, int64_t count, stk_index_note *note)                           \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++) {                                                      \
             int64_t at = stk_index_at(index, itype, first + i);                                    \
             type v = {0};                                                                          \
-            if ((uint64_t)at < (uint64_t)n) memcpy(&v, x + at * (int64_t)sizeof v, sizeof v);      \
+            if ((uint64_t)at < (uint64_t)n)                                                        \
+                memcpy(&v, x + at * (int64_t)sizeof v, sizeof v);                                  \
+            else                                                                                   \
+                stk_index_note_put(note, first + i, &at);                                          \
             memcpy(out + i * (int64_t)sizeof v, &v, sizeof v);                                     \
         }                                                                                          \
     }
@@ -55,22 +59,24 @@ GATHER_SIZED(gather_rows_8, uint64_t)
 GATHER_SIZED(gather_rows_16, gather_16)
 
 static void gather_rows(uint8_t *out, const uint8_t *x, int64_t n, const void *index, int32_t itype,
-                        int64_t first, int64_t count, int64_t row)
+                        int64_t first, int64_t count, int64_t row, stk_index_note *note)
 {
     switch (row) {
-    case 1: gather_rows_1(out, x, n, index, itype, first, count); return;
-    case 2: gather_rows_2(out, x, n, index, itype, first, count); return;
-    case 4: gather_rows_4(out, x, n, index, itype, first, count); return;
-    case 8: gather_rows_8(out, x, n, index, itype, first, count); return;
-    case 16: gather_rows_16(out, x, n, index, itype, first, count); return;
+    case 1: gather_rows_1(out, x, n, index, itype, first, count, note); return;
+    case 2: gather_rows_2(out, x, n, index, itype, first, count, note); return;
+    case 4: gather_rows_4(out, x, n, index, itype, first, count, note); return;
+    case 8: gather_rows_8(out, x, n, index, itype, first, count, note); return;
+    case 16: gather_rows_16(out, x, n, index, itype, first, count, note); return;
     default: break;
     }
     for (int64_t i = 0; i < count; i++) {
         int64_t at = stk_index_at(index, itype, first + i);
-        if ((uint64_t)at < (uint64_t)n)
+        if ((uint64_t)at < (uint64_t)n) {
             memcpy(out + i * row, x + at * row, (size_t)row);
-        else
+        } else {
             memset(out + i * row, 0, (size_t)row);
+            stk_index_note_put(note, first + i, &at);
+        }
     }
 }
 
@@ -85,7 +91,7 @@ static void gather_run(const stk_launch *l, int64_t lo, int64_t hi, int part)
         int64_t block = lo / p->count, i = lo % p->count;
         int64_t count = stk_min_i64(p->count - i, hi - lo), batch = block / p->outer;
         gather_rows(out + lo * row, x + block * p->n * row, p->n, l->arg[1], p->index,
-                    batch * p->count + i, count, row);
+                    batch * p->count + i, count, row, l->note);
         lo += count;
     }
 }
@@ -200,6 +206,8 @@ static uint32_t along_aligned(const void *params)
                 type v = 0;                                                                        \
                 if ((uint64_t)at < (uint64_t)p->n)                                                 \
                     memcpy(&v, x + (at * p->inner + k) * bytes, bytes);                            \
+                else                                                                               \
+                    stk_index_note_put(l->note, first + i * p->inner + k, &at);                    \
                 memcpy(out + (i * p->inner + k) * bytes, &v, bytes);                               \
             }                                                                                      \
         break;
@@ -290,13 +298,14 @@ static void ravel_run(const stk_launch *l, int64_t lo, int64_t hi, int part)
     const stk_ravel_params *p = l->params;
     int64_t *out = l->arg[1];
     for (int64_t u = lo; u < hi; u++) {
-        int64_t flat = u / p->count;
+        int64_t flat = u / p->count, at[STK_MAX_RANK];
         bool inside = true;
         for (int64_t d = 0; d < p->depth; d++) {
-            int64_t at = stk_index_at(l->arg[0], (int32_t)p->index, u * p->depth + d);
-            inside &= (uint64_t)at < (uint64_t)p->dim[d];
-            flat = inside ? flat * p->dim[d] + at : 0;
+            at[d] = stk_index_at(l->arg[0], (int32_t)p->index, u * p->depth + d);
+            inside &= (uint64_t)at[d] < (uint64_t)p->dim[d];
+            flat = inside ? flat * p->dim[d] + at[d] : 0;
         }
+        if (!inside) stk_index_note_put(l->note, u, at);
         out[u] = inside ? flat : -1;
     }
 }

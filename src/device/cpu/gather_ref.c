@@ -1,6 +1,7 @@
 /* Reference twins of gather.c: one element at a time, addressed by its coordinates. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/index.h"
+#include "device/cpu/index_note.h"
 
 #include <string.h>
 
@@ -39,8 +40,10 @@ static void gather_ref(const stk_launch *l, int64_t lo, int64_t hi, int part)
                     int64_t at = stk_index_at(l->arg[1], p->index, b * p->count + i);
                     int64_t block = b * p->outer + o;
                     int64_t from = (block * p->n + at) * p->inner + k;
+                    bool outside = at < 0 || at >= p->n;
+                    if (outside) stk_index_note_put(l->note, b * p->count + i, &at);
                     copy_item(l->arg[2], (block * p->count + i) * p->inner + k, l->arg[0],
-                              at < 0 || at >= p->n ? -1 : from, size_of(p->dtype));
+                              outside ? -1 : from, size_of(p->dtype));
                 }
 }
 const stk_impl stk_impl_gather_ref = {
@@ -82,8 +85,9 @@ static void take_along_ref(const stk_launch *l, int64_t lo, int64_t hi, int part
                 int64_t to = (o * p->count + i) * p->inner + k;
                 int64_t at = stk_index_at(l->arg[1], p->index, to);
                 int64_t from = (o * p->n + at) * p->inner + k;
-                copy_item(l->arg[2], to, l->arg[0], at < 0 || at >= p->n ? -1 : from,
-                          size_of(p->dtype));
+                bool outside = at < 0 || at >= p->n;
+                if (outside) stk_index_note_put(l->note, to, &at);
+                copy_item(l->arg[2], to, l->arg[0], outside ? -1 : from, size_of(p->dtype));
             }
 }
 const stk_impl stk_impl_take_along_ref = {
@@ -115,16 +119,16 @@ static void ravel_index_ref(const stk_launch *l, int64_t lo, int64_t hi, int par
     for (int64_t d = 0; d < p->depth; d++) block *= p->dim[d];
     for (int64_t u = 0; u < p->batch * p->count; u++) {
         int64_t stride = block, sum = u / p->count * block;
+        int64_t at[STK_MAX_RANK];
         bool outside = false;
         for (int64_t d = 0; d < p->depth; d++) {
-            int64_t at = stk_index_at(l->arg[0], (int32_t)p->index, u * p->depth + d);
-            if (at < 0 || at >= p->dim[d]) {
-                outside = true;
-                break;
-            }
+            at[d] = stk_index_at(l->arg[0], (int32_t)p->index, u * p->depth + d);
+            outside |= at[d] < 0 || at[d] >= p->dim[d];
+            if (outside) continue;
             stride /= p->dim[d];
-            sum += at * stride;
+            sum += at[d] * stride;
         }
+        if (outside) stk_index_note_put(l->note, u, at);
         ((int64_t *)l->arg[1])[u] = outside ? -1 : sum;
     }
 }

@@ -21,6 +21,8 @@ typedef struct stk_local {
     int64_t share; /* bytes from one thread's memory to the next one's */
 } stk_local;
 
+typedef struct stk_index_note stk_index_note; /* index_note.h */
+
 enum { STK_MOST_LOCAL_ARGS = 64 }; /* args of a launch that has any */
 
 struct stk_launch {
@@ -46,6 +48,7 @@ struct stk_launch {
     /* program and place in it, for the trace; 0: made by hand, below 1 << 24 otherwise */
     uint32_t tag;
     double flops, bytes;
+    stk_index_note *note; /* where an index out of range is told; NULL: nobody asks */
 };
 
 /* What a device writes into the arg of a launch's spans: the tag, and the part (255: that one or a later one). */

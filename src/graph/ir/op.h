@@ -43,6 +43,7 @@ typedef struct stk_lower {
     int32_t kernel;     /* stk_kernel */
     const void *params; /* made with stk_lower_params */
     int64_t params_size;
+    const struct stk_index_check *check; /* made with stk_lower_check; NULL: none */
     int32_t nargs; /* args: -1-k = output k, i >= 0 = input i; default inputs then outputs */
     const int32_t *args;
     stk_arena *arena;
@@ -51,6 +52,10 @@ typedef struct stk_lower {
 
 /* Zeroed memory for a problem struct that lives as long as the program; NULL (error written) when out of memory. */
 void *stk_lower_params(stk_lower *l, stk_kernel kernel, size_t size);
+/* Input i holds indices of what a user calls `op` that must be below dim: `depth` coordinates each along its last axis, or
+ * 0: one each. */
+stk_status stk_lower_check(stk_lower *l, const char *op, int32_t i, int32_t depth,
+                           const int64_t *dim);
 
 enum {
     STK_OPF_COMMUTES = 1, /* operands may be swapped */

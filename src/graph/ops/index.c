@@ -63,7 +63,8 @@ static stk_status gathered_shape(stk_infer *c, const stk_shape *x, const stk_sha
 
 static stk_status infer_gather(stk_infer *c)
 {
-    if (c->node->nints != 2) return stk_infer_fail(c, STK_ERR_ARGUMENT, "needs axis and batch");
+    if (c->node->nints != 2 && c->node->nints != 3)
+        return stk_infer_fail(c, STK_ERR_ARGUMENT, "needs axis and batch");
     STK_TRY(need_index(c, 1));
     STK_TRY(need_numbers(c, c->in[0]->dtype));
     c->out->dtype = c->in[0]->dtype;
@@ -99,6 +100,9 @@ static void fill_gather(stk_gather_params *p, const stk_shape *x, const stk_type
     p->index = index->dtype;
 }
 
+/* Attribute i, which may be missing: an index out of range is no mistake. */
+static bool is_lax(const stk_node *n, int32_t i) { return n->nints > i && n->ints[i]; }
+
 static stk_status lower_gather(stk_lower *l)
 {
     const stk_type *x = stk_type_of(l->g, l->node->in[0]);
@@ -106,7 +110,7 @@ static stk_status lower_gather(stk_lower *l)
     if (!p) return STK_ERR_MEMORY;
     fill_gather(p, &x->shape, stk_type_of(l->g, l->node->in[1]), x->dtype, l->node->ints[0],
                 l->node->ints[1]);
-    return STK_OK;
+    return is_lax(l->node, 2) ? STK_OK : stk_lower_check(l, "gather", 1, 0, &p->n);
 }
 const stk_opdef stk_opdef_gather = {
     .infer = infer_gather, .grad = grad_gather, .lower = lower_gather};
@@ -148,8 +152,9 @@ static void grad_scatter(stk_grad *c)
     stk_graph *g = c->g;
     const stk_node *n = &c->node;
     stk_shape shape = stk_type_of(g, n->out)->shape;
-    c->din[1] =
-        stk_g_gather_batch(g, c->dout[0], n->in[0], (int32_t)n->ints[1], (int32_t)n->ints[2]);
+    c->din[1] = stk_g_apply(g, STK_OP_GATHER, 2, (stk_val[]){c->dout[0], n->in[0]},
+                            &(stk_attrs){.ints = (int64_t[]){n->ints[1], n->ints[2], true},
+                                         .nints = 3}); /* what was left out gets nothing */
     if (n->nin < 3) return;
     if (n->ints[0] == STK_SCATTER_ADD)
         c->din[2] = c->dout[0];
@@ -185,7 +190,7 @@ const stk_opdef stk_opdef_scatter = {.flags = STK_OPF_WIDEN,
 
 static stk_status infer_take_along(stk_infer *c)
 {
-    int64_t axis = c->node->nints == 1 ? c->node->ints[0] : -1;
+    int64_t axis = c->node->nints == 1 || c->node->nints == 2 ? c->node->ints[0] : -1;
     const stk_shape *x = &c->in[0]->shape, *index = &c->in[1]->shape;
     STK_TRY(need_index(c, 1));
     STK_TRY(need_numbers(c, c->in[0]->dtype));
@@ -208,10 +213,11 @@ static stk_val put_along(stk_graph *g, stk_val indices, stk_val updates, int64_t
                        &(stk_attrs){.ints = (int64_t[]){axis, size}, .nints = 2});
 }
 
+/* Zeros where put_along left an update out. */
 static stk_val take_along(stk_graph *g, stk_val x, stk_val indices, int64_t axis)
 {
     return stk_g_apply(g, STK_OP_TAKE_ALONG, 2, (stk_val[]){x, indices},
-                       &(stk_attrs){.ints = &axis, .nints = 1});
+                       &(stk_attrs){.ints = (int64_t[]){axis, true}, .nints = 2});
 }
 
 static void grad_take_along(stk_grad *c)
@@ -240,7 +246,9 @@ static stk_status lower_along(stk_lower *l, stk_kernel kernel, stk_val large, st
 
 static stk_status lower_take_along(stk_lower *l)
 {
-    return lower_along(l, STK_K_TAKE_ALONG, l->node->in[0], l->node->in[1], l->node->in[1]);
+    STK_TRY(lower_along(l, STK_K_TAKE_ALONG, l->node->in[0], l->node->in[1], l->node->in[1]));
+    const stk_along_params *p = l->params;
+    return is_lax(l->node, 1) ? STK_OK : stk_lower_check(l, "take_along", 1, 0, &p->n);
 }
 const stk_opdef stk_opdef_take_along = {
     .infer = infer_take_along, .grad = grad_take_along, .lower = lower_take_along};
@@ -276,27 +284,27 @@ const stk_opdef stk_opdef_put_along = {.flags = STK_OPF_WIDEN,
                                        .grad = grad_put_along,
                                        .lower = lower_put_along};
 
-/* ---- ravel_index: attributes batch, dims... ---------------------------------------------------------------- */
+/* ---- ravel_index: attributes lax, batch, dims... ---------------------------------------------------------------- */
 
 static stk_status infer_ravel_index(stk_infer *c)
 {
     const stk_node *n = c->node;
     const stk_shape *s = &c->in[0]->shape;
-    int32_t depth = n->nints - 1;
+    int32_t depth = n->nints - 2;
     STK_TRY(need_index(c, 0));
     if (depth < 0 || depth > STK_MAX_RANK || s->rank < 1 || s->dim[s->rank - 1] != depth ||
-        n->ints[0] < 0 || n->ints[0] >= s->rank)
+        n->ints[1] < 0 || n->ints[1] >= s->rank)
         return stk_infer_fail(
             c, STK_ERR_SHAPE,
             "the last axis holds %d coordinates, the axes in front of it %lld batches", depth,
-            (long long)(n->nints > 0 ? n->ints[0] : -1));
-    STK_TRY(stk_shape_check("ravel_index", depth, n->ints + 1, 8, c->err));
+            (long long)(n->nints > 1 ? n->ints[1] : -1));
+    STK_TRY(stk_shape_check("ravel_index", depth, n->ints + 2, 8, c->err));
     *c->out = (stk_type){STK_I64, *s};
     c->out->shape.rank--;
     c->out->shape.dim[c->out->shape.rank] = 0;
-    int64_t all = product(s->dim, 0, (int32_t)n->ints[0]);
+    int64_t all = product(s->dim, 0, (int32_t)n->ints[1]);
     for (int32_t i = 0; i < depth; i++)
-        if (!stk_mul_i64(all, n->ints[1 + i], &all))
+        if (!stk_mul_i64(all, n->ints[2 + i], &all))
             return stk_infer_fail(c, STK_ERR_RANGE, "positions would pass 2^63");
     return STK_OK;
 }
@@ -307,12 +315,14 @@ static stk_status lower_ravel_index(stk_lower *l)
     const stk_type *x = stk_type_of(l->g, n->in[0]);
     stk_ravel_params *p = stk_lower_params(l, STK_K_RAVEL_INDEX, sizeof *p);
     if (!p) return STK_ERR_MEMORY;
-    p->batch = product(x->shape.dim, 0, (int32_t)n->ints[0]);
-    p->count = product(x->shape.dim, (int32_t)n->ints[0], x->shape.rank - 1);
-    p->depth = n->nints - 1;
+    p->batch = product(x->shape.dim, 0, (int32_t)n->ints[1]);
+    p->count = product(x->shape.dim, (int32_t)n->ints[1], x->shape.rank - 1);
+    p->depth = n->nints - 2;
     p->index = x->dtype;
-    for (int64_t i = 0; i < p->depth; i++) p->dim[i] = n->ints[1 + i];
-    return STK_OK;
+    for (int64_t i = 0; i < p->depth; i++) p->dim[i] = n->ints[2 + i];
+    return is_lax(n, 0) || !p->depth
+               ? STK_OK
+               : stk_lower_check(l, "gather_nd", 0, (int32_t)p->depth, p->dim);
 }
 const stk_opdef stk_opdef_ravel_index = {
     .flags = STK_OPF_NO_GRAD, .infer = infer_ravel_index, .lower = lower_ravel_index};

@@ -40,7 +40,8 @@ static stk_val settle(stk_graph *g, const char *who, stk_val indices, int64_t de
 
 /* ---- slices ------------------------------------------------------------------------------------------- */
 
-stk_val stk_g_gather_batch(stk_graph *g, stk_val x, stk_val indices, int32_t axis, int32_t batch)
+static stk_val gather(stk_graph *g, stk_val x, stk_val indices, int32_t axis, int32_t batch,
+                      bool lax)
 {
     if (!stk_graph_ok(g)) return 0;
     axis = stk_g_axis(g, "gather", x, axis);
@@ -48,12 +49,17 @@ stk_val stk_g_gather_batch(stk_graph *g, stk_val x, stk_val indices, int32_t axi
     int64_t n = stk_g_dim(g, x, axis);
     indices = settle(g, "gather", indices, 1, &n);
     return stk_g_apply(g, STK_OP_GATHER, 2, (stk_val[]){x, indices},
-                       &(stk_attrs){.ints = (int64_t[]){axis, batch}, .nints = 2});
+                       &(stk_attrs){.ints = (int64_t[]){axis, batch, lax}, .nints = 3});
+}
+
+stk_val stk_g_gather_batch(stk_graph *g, stk_val x, stk_val indices, int32_t axis, int32_t batch)
+{
+    return gather(g, x, indices, axis, batch, false);
 }
 
 stk_val stk_g_gather(stk_graph *g, stk_val x, stk_val indices, int32_t axis)
 {
-    return stk_g_gather_batch(g, x, indices, axis, 0);
+    return gather(g, x, indices, axis, 0, false);
 }
 
 static stk_val scatter(stk_graph *g, const char *who, stk_scatter_mode mode, stk_val base,
@@ -103,7 +109,7 @@ stk_val stk_g_segment_sum(stk_graph *g, stk_val x, stk_val ids, int64_t segments
 /* Positions of the coordinates along axes batch .. batch+depth-1 of a tensor of shape s, whose batch and
  * coordinate axes are then one. Returns 0 on a mistake. */
 static stk_val positions(stk_graph *g, const char *who, const stk_shape *s, stk_val indices,
-                         int32_t batch, stk_shape *flat)
+                         int32_t batch, bool lax, stk_shape *flat)
 {
     if (!stk_val_ok(g, indices))
         return stk_g_fail(g, STK_ERR_ARGUMENT, "%s: the indices are 0 (none)", who);
@@ -117,14 +123,14 @@ static stk_val positions(stk_graph *g, const char *who, const stk_shape *s, stk_
         if (t->shape.dim[i] != s->dim[i])
             return stk_g_fail(g, STK_ERR_SHAPE, "%s: batch axis %d of indices %s does not fit %s",
                               who, i, STK_TYPE_TEXT(t), STK_SHAPE_TEXT(s));
-    int64_t ints[1 + STK_MAX_RANK] = {batch};
+    int64_t ints[2 + STK_MAX_RANK] = {lax, batch};
     *flat = (stk_shape){.rank = 1, .dim = {1}};
     for (int32_t i = 0; i < batch + depth; i++) flat->dim[0] *= s->dim[i];
-    for (int64_t i = 0; i < depth; i++) ints[1 + i] = s->dim[batch + i];
+    for (int64_t i = 0; i < depth; i++) ints[2 + i] = s->dim[batch + i];
     for (int64_t i = batch + depth; i < s->rank; i++) flat->dim[flat->rank++] = s->dim[i];
-    indices = settle(g, who, indices, depth, ints + 1);
+    indices = settle(g, who, indices, depth, ints + 2);
     return stk_g_apply(g, STK_OP_RAVEL_INDEX, 1, &indices,
-                       &(stk_attrs){.ints = ints, .nints = 1 + (int32_t)depth});
+                       &(stk_attrs){.ints = ints, .nints = 2 + (int32_t)depth});
 }
 
 stk_val stk_g_gather_nd(stk_graph *g, stk_val x, stk_val indices, int32_t batch)
@@ -133,8 +139,8 @@ stk_val stk_g_gather_nd(stk_graph *g, stk_val x, stk_val indices, int32_t batch)
     if (!stk_val_ok(g, x))
         return stk_g_fail(g, STK_ERR_ARGUMENT, "gather_nd: the input is 0 (none)");
     stk_shape s = stk_type_of(g, x)->shape, flat;
-    stk_val at = positions(g, "gather_nd", &s, indices, batch, &flat);
-    return at ? stk_g_gather(g, stk_g_reshape(g, x, flat.rank, flat.dim), at, 0) : 0;
+    stk_val at = positions(g, "gather_nd", &s, indices, batch, false, &flat);
+    return at ? gather(g, stk_g_reshape(g, x, flat.rank, flat.dim), at, 0, 0, true) : 0;
 }
 
 static stk_val scatter_nd(stk_graph *g, const char *who, stk_scatter_mode mode, stk_val base,
@@ -144,7 +150,7 @@ static stk_val scatter_nd(stk_graph *g, const char *who, stk_scatter_mode mode, 
     if (!stk_val_ok(g, base))
         return stk_g_fail(g, STK_ERR_ARGUMENT, "%s: the base is 0 (none)", who);
     stk_shape s = stk_type_of(g, base)->shape, flat;
-    stk_val at = positions(g, who, &s, indices, 0, &flat);
+    stk_val at = positions(g, who, &s, indices, 0, true, &flat);
     if (!at) return 0;
     stk_val y = scatter(g, who, mode, stk_g_reshape(g, base, flat.rank, flat.dim), at, updates, 0);
     return stk_g_reshape(g, y, s.rank, s.dim);

@@ -2,6 +2,7 @@
  * every input is ready. */
 #include "graph/plan/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void *stk_lower_params(stk_lower *l, stk_kernel kernel, size_t size)
@@ -15,6 +16,23 @@ void *stk_lower_params(stk_lower *l, stk_kernel kernel, size_t size)
     l->params = params;
     l->params_size = (int64_t)size;
     return params;
+}
+
+stk_status stk_lower_check(stk_lower *l, const char *op, int32_t i, int32_t depth,
+                           const int64_t *dim)
+{
+    const char *layer = l->node->origin.place;
+    size_t room = strlen(op) + (layer ? strlen(layer) : 0) + 16;
+    stk_index_check *c = stk_arena_alloc(l->arena, sizeof *c);
+    char *who = stk_arena_alloc(l->arena, room);
+    if (!c || !who) return stk_fail_memory(l->err, "lowering", sizeof *c + room);
+    snprintf(who, room, layer ? "%s of layer '%s'" : "%s", op, layer);
+    c->who = who;
+    c->index = stk_type_of(l->g, l->node->in[i])->shape;
+    c->depth = depth;
+    memcpy(c->dim, dim, (size_t)(depth ? depth : 1) * sizeof *dim);
+    l->check = c;
+    return STK_OK;
 }
 
 static bool add_task(stk_plan *p, const stk_task *t)
@@ -51,6 +69,7 @@ static stk_status lower_node(stk_plan *p, int64_t k, stk_task *t, bool *made, st
         t->kernel = l.kernel;
         t->params = l.params;
         t->params_size = l.params_size;
+        t->check = l.check;
     }
     t->nargs = n->nin + n->nout;
     t->arg = stk_arena_array(&p->arena, (size_t)t->nargs, sizeof *t->arg);

@@ -21,10 +21,13 @@ static void call_embedding(stk_layer_call *c)
     stk_dtype dtype = stk_g_dtype(c->g, c->x[0]);
     stk_val numbers =
         dtype == STK_I32 || dtype == STK_I64 ? c->x[0] : stk_g_cast(c->g, c->x[0], STK_I32);
+    stk_val zero = stk_g_scalar(c->g, stk_g_dtype(c->g, numbers), 0);
+    stk_val size = stk_g_scalar(c->g, stk_g_dtype(c->g, numbers), (double)o->input_dim);
+    stk_val rows = stk_g_select(c->g, stk_g_lt(c->g, numbers, zero), stk_g_add(c->g, numbers, size),
+                                numbers); /* -1: the last one */
     /* Only the rows that are used are taken to the compute dtype, not the whole table. */
-    c->y[0] = stk_g_cast(c->g, stk_g_gather(c->g, table, numbers, 0), c->compute);
-    if (o->mask_zero)
-        c->ymask[0] = stk_g_ne(c->g, numbers, stk_g_scalar(c->g, stk_g_dtype(c->g, numbers), 0));
+    c->y[0] = stk_g_cast(c->g, stk_g_gather(c->g, table, rows, 0), c->compute);
+    if (o->mask_zero) c->ymask[0] = stk_g_ne(c->g, numbers, zero);
 }
 static const stk_config_field embedding_fields[] = {
     STK_FIELD(embedding, input_dim, INT, NULL, .low = 1),

@@ -4,6 +4,7 @@
 
 #include "base/float_env.h"
 #include "base/trace.h"
+#include "device/cpu/index_note.h"
 #include "device/cpu/plan/arrange.h"
 
 #include <string.h>
@@ -55,6 +56,11 @@ static stk_status load_task(stk_cpu_sequence *s, stk_plan *p, const stk_task *t,
                         .bytes = t->bytes};
     if (t->scratch_bytes) out->scratch = pointer(s, t->scratch);
     STK_TRY(load_locals(p, t, out, err));
+    /* Behind a queue nobody would hear of it: such devices compute with zeros. */
+    if (t->check && !s->resolve) {
+        out->note = stk_index_note_new(&p->arena, t->check, &s->stop);
+        if (!out->note) return stk_fail_memory(err, "launches", 0);
+    }
     s->n++; /* from here on unload discards it */
     if (t->kernel < 0) return STK_OK;
     out->run = c->impl->run;
@@ -148,18 +154,32 @@ static void run_plain(stk_cpu_sequence *s, const stk_sequence_run *run)
     stk_float_env_give_back(was);
 }
 
+/* One of the launches that just ran noted an index; the first in the order of the program is told. */
+static stk_status tell_stop(stk_cpu_sequence *s, stk_error *err)
+{
+    stk_status told = STK_OK;
+    s->stop = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        stk_index_note *note = s->launches[i].note;
+        if (note && told == STK_OK)
+            told = stk_index_note_take(note, err);
+        else if (note)
+            (void)!stk_index_note_take(note, NULL);
+    }
+    return told;
+}
+
 stk_status stk_cpu_run_sequence(stk_sequence *sequence, const stk_sequence_run *run, stk_error *err)
 {
     stk_cpu_sequence *s = (stk_cpu_sequence *)sequence;
-    (void)err;
     if (s->plain && run->count) {
         run_plain(s, run);
-        return STK_OK;
+        return s->stop ? tell_stop(s, err) : STK_OK;
     }
     bind_all(s, run);
     if (s->trial.block && --s->trial.rest < 0)
         stk_trial_run(s);
     else
-        stk_cpu_run(s->cpu, s->launches + run->first, run->count, s->trial.threads);
-    return STK_OK;
+        stk_cpu_run_until(s->cpu, s->launches + run->first, run->count, s->trial.threads, &s->stop);
+    return s->stop ? tell_stop(s, err) : STK_OK;
 }

@@ -41,6 +41,7 @@ typedef struct stk_cpu_sequence {
     stk_slot *slots;
     int32_t nslots;
     void *uniforms; /* where launches read them; NULL: none does */
+    int stop;       /* an index was out of range (index_note.h) */
     bool plain;     /* one launch in one part with nothing after it: called without ceremony */
     stk_thread_trial trial;
 } stk_cpu_sequence;

@@ -81,7 +81,7 @@ void stk_trial_run(stk_cpu_sequence *s)
     int all = t->done / t->block & 1;
     bool counts = t->done % t->block >= t->block / 2;
     int64_t start = stk_now_ns();
-    stk_cpu_run(s->cpu, s->launches, s->n, all ? 0 : 1);
+    stk_cpu_run_until(s->cpu, s->launches, s->n, all ? 0 : 1, &s->stop);
     int64_t took = stk_now_ns() - start;
     t->spent[all] += took;
     if (counts) note(t, all, took);
