@@ -49,6 +49,8 @@ int py_ints_from(PyObject *o, const char *what, int most, int64_t *out);
 typedef struct py_trace py_trace;
 typedef struct py_variable py_variable;
 py_trace *py_trace_current(void); /* of this thread; NULL: eager */
+/* In a recording: NULL, with the exception that lets the function run eagerly for this reason. */
+void *py_refuse(const char *reason);
 stk_graph *py_trace_graph(py_trace *trace);
 
 /* ---- tensor.c ------------------------------------------------------------------------------------------------ */

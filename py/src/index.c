@@ -181,7 +181,18 @@ static PyObject *masked(PyObject *self, PyObject *mask)
     return r;
 }
 
-PyObject *py_get_item(PyObject *self, PyObject *key)
+/* NumPy's array of truths is a mask like a tensor of them; other keys are what they are. A new reference. */
+static PyObject *mask_of_array(PyObject *key)
+{
+    if (strcmp(Py_TYPE(key)->tp_name, "numpy.ndarray") != 0) return Py_NewRef(key);
+    PyObject *made = py_to_tensor(key, -1, -1);
+    if (made && py_tensor_dtype((py_tensor *)made) == STK_BOOL) return made;
+    Py_XDECREF(made);
+    PyErr_Clear();
+    return Py_NewRef(key);
+}
+
+static PyObject *get_item(PyObject *self, PyObject *key)
 {
     PyObject *value =
         py_is_variable(self) ? py_variable_read((py_variable *)self) : Py_NewRef(self);
@@ -217,5 +228,12 @@ PyObject *py_get_item(PyObject *self, PyObject *key)
         }
     }
     Py_DECREF(value);
+    return result;
+}
+
+PyObject *py_get_item(PyObject *self, PyObject *key)
+{
+    PyObject *mask = mask_of_array(key), *result = get_item(self, mask);
+    Py_DECREF(mask);
     return result;
 }

@@ -271,6 +271,8 @@ static PyObject *iterator_next(PyObject *self)
     stk_error err;
     stk_status status;
     if (it->ended || !it->stream) return NULL;
+    if (py_trace_current()) /* an element would become a constant of the program */
+        return py_refuse("it takes elements from an iterator of a dataset");
     if (it->busy) {
         PyErr_SetString(PyExc_ValueError, "the iterator is in use by another thread");
         return NULL;

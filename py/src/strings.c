@@ -35,14 +35,7 @@ bool py_has_strings(Py_ssize_t nin, PyObject *const *in)
 
 PyObject *py_refuse_strings(void)
 {
-    PyObject *base = PyImport_ImportModule("stoker.tf._base"), *result = NULL;
-    if (base)
-        result = PyObject_CallMethod(
-            base, "not_traceable", "s",
-            "strings are chosen by values that are only known when the program runs");
-    Py_XDECREF(base);
-    Py_XDECREF(result); /* it raises */
-    return NULL;
+    return py_refuse("strings are chosen by values that are only known when the program runs");
 }
 
 bool py_takes_strings(const py_row *row, Py_ssize_t nin, PyObject *const *in)

@@ -111,15 +111,22 @@ static capture *capture_outer(py_trace *t, py_tensor *o)
     return known;
 }
 
+void *py_refuse(const char *reason)
+{
+    PyObject *base = PyImport_ImportModule("stoker.tf._base");
+    Py_XDECREF(base ? PyObject_CallMethod(base, "not_traceable", "s", reason)
+                    : NULL); /* it raises */
+    Py_XDECREF(base);
+    return NULL;
+}
+
 static capture *capture_of(py_trace *t, py_tensor *o)
 {
     capture *c = find_capture(t, o);
     if (c) return c;
     if (!o->t) return capture_outer(t, o);
-    if (o->t->dtype == STK_STRING) {
-        PyErr_SetString(PyExc_NotImplementedError, "strings are computed with outside of programs");
-        return NULL;
-    }
+    if (o->t->dtype == STK_STRING)
+        return py_refuse("strings are computed with outside of programs");
     stk_tensor *fixed = NULL; /* what a variable shows now is no constant: a copy of it is */
     stk_error err;
     if (o->borrowed) {

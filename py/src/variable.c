@@ -196,6 +196,15 @@ static stk_status new_memory(stk_tensor *t, stk_tensor **out, stk_error *err)
     return status;
 }
 
+/* The first value is one that a program will compute: the function runs once without a program, which
+ * makes the variable, and is recorded at its next call. */
+static void refuse_traced(void)
+{
+    PyObject *base = PyImport_ImportModule("stoker.tf._base");
+    Py_XDECREF(base ? PyObject_CallMethod(base, "value_of_variable_is_traced", NULL) : NULL);
+    Py_XDECREF(base);
+}
+
 static int set_memory(py_variable *v, PyObject *initial, int dtype)
 {
     stk_error err;
@@ -204,10 +213,7 @@ static int set_memory(py_variable *v, PyObject *initial, int dtype)
     py_tensor *t = (py_tensor *)value;
     int status = -1;
     if (!t->t)
-        PyErr_SetString(PyExc_ValueError,
-                        "tf.Variable: the first value must be known when the "
-                        "variable is made; pass a function that computes it instead of a tensor of "
-                        "the function that is traced");
+        refuse_traced();
     else if (new_memory(t->t, &v->memory, &err) == STK_OK)
         status = 0;
     else if (!PyErr_Occurred())

@@ -108,6 +108,7 @@ def _compile(function):
             argument.annotation = None
     made.args.defaults = [ast.copy_location(ast.Constant(None), made) for _ in made.args.defaults]
     made.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), made) for d in made.args.kw_defaults]
+    made.name = fresh("function")  # its own name, inside of it, is what the user's scope says: the decorated function, not this one
     free = list(code.co_freevars)
     outer = rewrite.function("ag_factory", [made, ast.Return(rewrite.name(made.name))], [rewrite.AG] + free)
     module = ast.Module([rewrite.fix(outer, made)], [])

@@ -7,7 +7,7 @@ the loop's body, as graphs. The engine is a module with
     cond(pred, then, orelse, align)       then/orelse: () -> leaves; align pairs them, see _Branches
     while_loop(test, body, values)        test/body: list of tensors -> bool tensor / list of tensors
     for_loop(items, test, body, values)   over the first axis of `items`; test may be None
-    spec_after(body, values)              what a body would make of values, without keeping any of it
+    spec_after(body, inputs)              what a body would make of values like inputs, without keeping any of it
     cannot(reason)                        raises: this function runs eagerly instead
 
 which is stoker._flow, or a stand-in in tests.
@@ -244,6 +244,15 @@ class _Loop:
         self.get, self.put, self.names = get, put, names
         self.start = get()
         self.item = None  # of the trip that is recorded
+        self.most, self.shapes_may_change = None, False  # by set_loop_options
+
+    def record(self, trip):
+        """One trip; what tf.autograph.experimental.set_loop_options says in it is for this loop."""
+        _loops.append(self)
+        try:
+            trip()
+        finally:
+            _loops.pop()
 
     def define(self, body, places=None):
         """Names that get their first value inside of the loop start as zeros of what the body makes, and an array starts with
@@ -262,11 +271,29 @@ class _Loop:
                 old = nest.map_structure(lambda a, b: a.for_loop(b, places) if _is_array(a) else a, old, new)
             start.append(old)
         self.start = tuple(start)
+        if any(map(_is_undefined, self.start)):
+            self._define_by_later_trips(body)
+
+    def _define_by_later_trips(self, body):
+        """The first trip may go past a branch that a later one takes: look at a trip whose values are not known."""
+        flat = [None if _is_undefined(v) else nest.flatten(v) for v in self.start]
+        known = [leaf for leaves in flat for leaf in leaves or () if _is_value(leaf)]
+
+        def run(*symbols):
+            feed = iter(symbols)
+            self.put(tuple(old if leaves is None else nest.pack_sequence_as(old, [next(feed) if _is_value(x) else x for x in leaves])
+                           for old, leaves in zip(self.start, flat)))
+            self.record(body)
+            return self.get()
+
+        after = _engine().spec_after(run, [x if _engine().is_tensor(x) else _engine().constant(x, None) for x in known])
+        self.start = tuple(nest.map_structure(_zero, new) if _is_undefined(old) and not _is_undefined(new) else old
+                           for old, new in zip(self.start, after))
 
     def _run_and_get(self, body):
         def run():
             self.put(self.start)
-            body()
+            self.record(body)
             return self.get()
 
         return run
@@ -320,6 +347,8 @@ class _Loop:
                 if new.dtype != old.dtype:
                     raise TypeError(f"'{title}' has dtype {_dtype(old)} before the loop, but dtype {_dtype(new)} "
                                     "after one iteration")
+                if tuple(new.shape) != tuple(old.shape) and self.shapes_may_change:
+                    _engine().cannot(f"'{title}' has another shape after each trip of a loop")
                 if tuple(new.shape) != tuple(old.shape):
                     raise ValueError(f"'{title}' has shape {_shape(old)} before the loop, but shape {_shape(new)} "
                                      "after one iteration. Use tf.autograph.experimental.set_loop_options to set shape "
@@ -328,30 +357,84 @@ class _Loop:
         return out
 
 
+_NO_LIMIT = 1 << 62
+_loops = []  # that are being recorded, the innermost last
+
+
+class _Limited(Exception):
+    """A loop turns out to have a limit of trips: it is recorded again, with one."""
+
+
+def loop_options(most, shape_invariants):
+    if not _loops:
+        return
+    loop = _loops[-1]
+    if type(loop) is _Unrolled:
+        loop.most = most
+        return
+    loop.shapes_may_change = loop.shapes_may_change or bool(shape_invariants)
+    if most is not None and loop.most is None:
+        loop.most = most
+        raise _Limited
+
+
 def _shape(x):
     return tuple(int(d) for d in x.shape)
 
 
+class _Unrolled:
+    """A loop whose trips are known while the program is recorded."""
+
+    def __init__(self):
+        self.most, self.trips = None, 0
+
+    record = _Loop.record
+
+
 def while_stmt(test, body, get, put, names):
-    first = test()
+    first, unrolled = test(), _Unrolled()
     while not _symbolic(first):
-        if not first:
+        if not first or unrolled.most == unrolled.trips:
             return
-        body()
+        unrolled.record(body)
+        unrolled.trips += 1
         first = test()
     loop = _Loop(get, put, names)
-    loop.define(body)
+    loop.trips = unrolled.trips
+    try:
+        loop.define(body)
+        loop.enter(_while(loop, test, body))
+    except _Limited:
+        put(loop.start)
+        loop.define(body)
+        loop.enter(_while_limited(loop, test, body))
 
+
+def _while(loop, test, body):
     def run_test(tensors):
         loop.enter(tensors)
         return test()
 
     def run_body(tensors):
         loop.enter(tensors)
-        body()
+        loop.record(body)
         return loop.leave(tensors)
 
-    loop.enter(_engine().while_loop(run_test, run_body, loop.tensors()))
+    return _engine().while_loop(run_test, run_body, loop.tensors())
+
+
+def _while_limited(loop, test, body):
+    """With a count of the trips before the values of the loop."""
+    def run_test(tensors):
+        loop.enter(tensors[1:])
+        return _engine().logical_and(tensors[0] < loop.most, test())
+
+    def run_body(tensors):
+        loop.enter(tensors[1:])
+        loop.record(body)
+        return [tensors[0] + 1, *loop.leave(tensors[1:])]
+
+    return _engine().while_loop(run_test, run_body, [_engine().constant(loop.trips, None), *loop.tensors()])[1:]
 
 
 def for_stmt(items, go_on, body, get, put, names):
@@ -360,6 +443,7 @@ def for_stmt(items, go_on, body, get, put, names):
         _for_python(items, go_on, body, get, put, names)
         return
     loop = _Loop(get, put, names)
+    loop.most = _NO_LIMIT  # a loop over items ends by itself
     loop.define(lambda: body(_engine().first_item(items)), _engine().places(items) if go_on is None else None)
 
     def run_test(tensors):
@@ -369,7 +453,7 @@ def for_stmt(items, go_on, body, get, put, names):
     def run_body(item, tensors):
         loop.item = item
         loop.enter(tensors)
-        body(item)
+        loop.record(lambda: body(item))
         return loop.leave(tensors)
 
     loop.enter(_engine().for_loop(items, run_test if go_on is not None else None, run_body, loop.tensors()))

@@ -160,9 +160,9 @@ def places(items):
     return int(np.max(items.numpy(), initial=-1)) + 1
 
 
-def spec_after(run):
-    """Run a body to see what it makes; what it records is never used."""
-    return _record(run)[1]
+def spec_after(run, inputs=()):
+    """Run a body to see what it makes of values like inputs; what it records is never used."""
+    return _record(run, inputs)[1]
 
 
 def _range_loop(items, test, body, values):

@@ -52,10 +52,16 @@ typedef struct kept {
     struct kept *next;
 } kept;
 
+typedef struct shelf {
+    kept *list[CLASSES]; /* [k]: blocks of (k + 1) * 64 bytes */
+    int32_t count[CLASSES];
+} shelf;
+
+/* The lists are not in here: what a library has of these variables in all comes from a space of
+ * about 1600 bytes that every library loaded later shares, and others refuse to load without room. */
 typedef struct thread_heap {
     int64_t requests, live; /* written by the thread alone, read by all: relaxed */
-    kept *list[CLASSES];    /* [k]: blocks of (k + 1) * 64 bytes */
-    int32_t count[CLASSES];
+    shelf *shelf;           /* NULL: there was no memory for it, nothing is kept */
     bool registered;
     struct thread_heap *next, **link; /* under `heaps_lock` */
 } thread_heap;
@@ -74,23 +80,23 @@ static int64_t until_fails; /* atomic: requests left before the first refusal */
     __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + (by),             \
                      __ATOMIC_RELAXED)
 
-static void release_kept(thread_heap *heap)
+static void release_shelf(shelf *old)
 {
-    for (int k = 0; k < CLASSES; k++) {
-        while (heap->list[k]) {
-            kept *block = heap->list[k];
-            heap->list[k] = block->next;
+    for (int k = 0; old && k < CLASSES; k++) {
+        while (old->list[k]) {
+            kept *block = old->list[k];
+            old->list[k] = block->next;
             free(block); /* check: allow heap, this is where it begins */
         }
-        heap->count[k] = 0;
     }
+    free(old); /* check: allow heap, as above */
 }
 
 /* At the end of a thread. Later destructors may allocate again; then it simply registers anew. */
 static void end_thread(void *value)
 {
     thread_heap *heap = value;
-    release_kept(heap);
+    release_shelf(heap->shelf);
     pthread_mutex_lock(&heaps_lock);
     ended_requests += heap->requests;
     ended_live += heap->live;
@@ -106,6 +112,7 @@ static void register_thread(void)
 {
     pthread_once(&heap_once, make_heap_key);
     pthread_setspecific(heap_key, &local);
+    if (KEEP_BLOCKS) local.shelf = calloc(1, sizeof *local.shelf); /* check: allow heap, as above */
     pthread_mutex_lock(&heaps_lock);
     local.next = heaps;
     local.link = &heaps;
@@ -169,10 +176,11 @@ void *stk_malloc(size_t size)
     size_t class = size ? (size - 1) / STK_ALIGN : 0;
     void *memory;
     if (KEEP_BLOCKS && class < CLASSES && !hooked) {
-        kept *block = local.list[class];
+        shelf *mine = local.shelf;
+        kept *block = mine ? mine->list[class] : NULL;
         if (block) {
-            local.list[class] = block->next;
-            local.count[class]--;
+            mine->list[class] = block->next;
+            mine->count[class]--;
             memory = block;
         } else {
             memory = system_alloc(NULL, STK_ALIGN, (class + 1) * STK_ALIGN);
@@ -188,14 +196,15 @@ void stk_free(void *memory)
 {
     if (!memory) return;
     count_live(-1);
-    if (KEEP_BLOCKS && !hooked) {
+    shelf *mine = local.shelf;
+    if (KEEP_BLOCKS && mine && !hooked) {
         /* The system may have given a little more than the class asked for, never less. */
         size_t class = malloc_usable_size(memory) / STK_ALIGN - 1;
-        if (class < CLASSES && (size_t)local.count[class] < KEPT_BYTES / (class + 1) / STK_ALIGN) {
+        if (class < CLASSES && (size_t)mine->count[class] < KEPT_BYTES / (class + 1) / STK_ALIGN) {
             kept *block = memory;
-            block->next = local.list[class];
-            local.list[class] = block;
-            local.count[class]++;
+            block->next = mine->list[class];
+            mine->list[class] = block;
+            mine->count[class]++;
             return;
         }
     }

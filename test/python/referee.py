@@ -1,4 +1,4 @@
-"""What data_referee.py, io_referee.py and names_referee.py share: a list of programs, and values as text that is the same on both engines."""
+"""What the *_referee.py share: a list of programs, and values as text that is the same on both engines."""
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

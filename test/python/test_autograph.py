@@ -73,8 +73,8 @@ class Fake(types.SimpleNamespace):
     def first_item(self, items):
         return Symbol(items.value[0])
 
-    def spec_after(self, run):
-        return run()
+    def spec_after(self, run, inputs=()):
+        return run(*inputs)
 
     def for_loop(self, items, test, body, values):
         self.loops += 1

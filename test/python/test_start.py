@@ -1,4 +1,5 @@
 """What a start brings along: imports that nobody asked for cost every program."""
+import shutil
 import subprocess
 import sys
 
@@ -44,3 +45,14 @@ def test_version_of_stoker():
     assert done.stdout == f"stoker {stoker.__version__}\n"
     with pytest.raises(AttributeError, match="nosuch"):
         stoker.nosuch
+
+
+def test_leaves_room_for_other_libraries(tmp_path):
+    """Libraries loaded later (OpenMP's, which scikit-learn and others bring along) need room among the variables of threads."""
+    cc = shutil.which("cc")
+    if not cc:
+        pytest.skip("no C compiler")
+    source, made = tmp_path / "room.c", tmp_path / "room.so"
+    source.write_text('static __thread __attribute__((tls_model("initial-exec"))) volatile char room[384];\nint touch(void) { return room[5]++; }\n')
+    subprocess.run([cc, "-shared", "-fPIC", "-o", str(made), str(source)], check=True)
+    subprocess.run([sys.executable, "-c", f"import stoker.tf, ctypes; ctypes.CDLL({str(made)!r}).touch()"], check=True)

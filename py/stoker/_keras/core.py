@@ -33,8 +33,9 @@ IS_THREAD_SAFE = False
 _Tensor, _TFVariable = _stoker.Tensor, _stoker.Variable
 _Eager, _Symbolic = _stoker.EagerTensor, _stoker.SymbolicTensor
 # Sizes that stand for an unknown one: with many divisors, so that splits and reshapes work, and small enough for
-# constants that depend on them. The second pair is tried when the first does not fit a model.
-_SIZES = ((240, 336), (5040, 7560), (83, 89))
+# constants that depend on them. Further pairs are tried when the first does not fit a model: a table of 80 positions, say,
+# has no place 239.
+_SIZES = ((240, 336), (5040, 7560), (83, 89), (24, 36), (2, 4))
 __getattr__ = _own.fallback("core", globals())
 
 

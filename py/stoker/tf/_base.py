@@ -45,6 +45,14 @@ class ValueNeeded(NotTraceable, errors.OperatorNotAllowedInGraphError):
     """Asked for the value of something that a program will compute: the function runs eagerly then."""
 
 
+class MakesVariable(NotTraceable):
+    """A variable is made of a value that a program will compute: only a run without a program can make it."""
+
+
+def value_of_variable_is_traced():
+    raise MakesVariable("a variable is made of values that the function computes")
+
+
 def not_traceable(reason):
     raise NotTraceable(reason)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stoker import _autograph, _host_books, _stoker
 from stoker.tf import nest
-from stoker.tf._base import NotTraceable, Tensor, Variable, is_symbolic, o, tensor
+from stoker.tf._base import MakesVariable, NotTraceable, Tensor, Variable, is_symbolic, o, tensor
 from stoker.tf._specs import TensorSpec, TypeSpec
 
 _log = logging.getLogger("stoker")
@@ -279,8 +279,10 @@ class Function(_stoker.FastFunction):
 
     def _call(self, *args, **kwargs):
         """The way of a call that the extension has not seen before."""
-        if _state.eager or self._why_eager is not None:
+        if _state.eager:
             return self._run_plainly(args, kwargs)
+        if self._why_eager is not None:
+            return self._run_without_program(args, kwargs)
         given = None if kwargs else args
         if kwargs or not self._plain:
             args, kwargs = self._bind(args, kwargs)
@@ -293,7 +295,7 @@ class Function(_stoker.FastFunction):
         if concrete is None:
             concrete = self._trace(call)
             if concrete is None:
-                return self._run_plainly(args, kwargs)
+                return self._run_without_program(args, kwargs)
             if type(concrete) is _Done:
                 return concrete.value
         if given is not None and not call.objects:
@@ -345,12 +347,19 @@ class Function(_stoker.FastFunction):
     def _run_plainly(self, args, kwargs):
         return self._python_function(*args, **kwargs)
 
+    def _run_without_program(self, args, kwargs):
+        """As a program would, it gives tensors: numbers, texts and arrays become some."""
+        made = self._run_plainly(args, kwargs)
+        return made if isinstance(made, Tensor) or made is None else nest.map_structure(_as_result, made)
+
     def _trace(self, call):
         with self._lock:
             if call.key in self._traces:
                 return self._traces[call.key]
             try:
                 made = _stoker.booked("trace", self._record, (call,))
+            except MakesVariable:
+                return _Done(self._make_variables(call))
             except NotTraceable as why:
                 self._why_eager = str(why)
                 runs_eagerly.append(self)
@@ -362,6 +371,15 @@ class Function(_stoker.FastFunction):
                     _host_books.recorded.append(self)
                 self._traces[call.key] = made
             return made
+
+    def _make_variables(self, call):
+        """The first call as it is, without a program: its variables exist from then on, and the next call is traced."""
+        if self._created:
+            raise ValueError(_ONCE)
+        args, kwargs = call.rebuild(call.tensors)
+        self._count += 1
+        self._created = True
+        return self._run_without_program(args, kwargs)
 
     def _record(self, call):
         """Trace. Variables that the first trace creates exist from then on; a second trace must create none."""
@@ -388,9 +406,7 @@ class Function(_stoker.FastFunction):
             _stoker.swap_trace(before)
         made_now, made_inside = (after - before for after, before in zip(_stoker.variables_made(), made_before))
         if made_inside and self._created:
-            raise ValueError("tf.function only supports singleton tf.Variables created on the first call. Make sure the "
-                             "tf.Variable is only created once or created outside tf.function. See "
-                             "https://www.tensorflow.org/guide/function#creating_tfvariables for more information.")
+            raise ValueError(_ONCE)
         if made_now and not self._created:
             self._count += 1  # TensorFlow traces again once the variables are there, and counts it
         self._created = True
@@ -450,6 +466,8 @@ class Function(_stoker.FastFunction):
         values = nest.map_structure(_example_of, (list(args), dict(kwargs)))
         call = _Call(tuple(values[0]), values[1])
         made = self._traces.get(call.key) or self._trace(call)
+        if type(made) is _Done:
+            made = self._trace(call)
         if made is None:
             raise NotImplementedError(f"{self._name} has no program: {self._why_eager}")
         return made
@@ -458,9 +476,17 @@ class Function(_stoker.FastFunction):
         return f"<stoker function {self._name}>"
 
 
+_ONCE = ("tf.function only supports singleton tf.Variables created on the first call. Make sure the tf.Variable is only created once or "
+         "created outside tf.function. See https://www.tensorflow.org/guide/function#creating_tfvariables for more information.")
+
+
 class _Done:
     def __init__(self, value):
         self.value = value
+
+
+def _as_result(value):
+    return tensor(value) if isinstance(value, (bool, int, float, str, bytes, np.ndarray, np.generic)) else value
 
 
 def _describe(value):

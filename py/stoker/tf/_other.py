@@ -143,7 +143,17 @@ tf_convert = _autograph.tf_convert
 
 
 def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):
-    """Shapes are concrete here, so there is nothing to relax."""
+    """For the loop around the call, where it is one of a recorded program."""
+    from stoker import _autograph_ops
+
+    _autograph_ops.loop_options(maximum_iterations, shape_invariants)
+
+
+def to_graph(entity, recursive=True, experimental_optional_features=None):
+    """The function with its control flow rewritten; it is not recorded."""
+    from stoker import _autograph_ops
+
+    return functools.partial(_autograph_ops.call, entity)
 
 
 class AutographFeature:

@@ -104,7 +104,7 @@ tf.sparse from _sparse:
     SparseTensor add bincount concat cross_hashed expand_dims eye from_dense mask reduce_sum reorder reshape retain slice
     sparse_dense_matmul to_dense transpose map_values maximum minimum reduce_max fill_empty_rows
 tf.autograph from _other:
-    to_code set_verbosity trace=autograph_trace
+    to_code to_graph set_verbosity trace=autograph_trace
 tf.autograph.experimental from _other:
     do_not_convert set_loop_options Feature=AutographFeature
 tf.experimental from _specs:

@@ -4,8 +4,8 @@ import contextlib
 import numpy as np
 
 from stoker import _stoker
-from stoker.tf import nest
-from stoker.tf._base import Tensor, Variable, dims, o, tensor
+from stoker.tf import errors, nest
+from stoker.tf._base import Tensor, Variable, dims, not_traceable, o, recording, tensor
 
 
 class UnconnectedGradients:
@@ -90,7 +90,12 @@ class GradientTape:
         if output_gradients is not None:
             given = [None if g is None else tensor(g) for g in nest.flatten(output_gradients)]
         flat = nest.flatten(sources)
-        made = self._tape.gradient([_target(t) for t in targets], [_source(s) for s in flat], given)
+        try:
+            made = self._tape.gradient([_target(t) for t in targets], [_source(s) for s in flat], given)
+        except errors.UnimplementedError as error:
+            if recording():  # a loop of which nobody knows how often it turns: eagerly its steps are known
+                not_traceable(f"its gradient has no program: {error.message}")
+            raise
         if unconnected_gradients in (UnconnectedGradients.ZERO, "zero"):
             made = [_zeros(s) if g is None else g for g, s in zip(made, flat)]
         return nest.pack_sequence_as(sources, made)
