@@ -317,3 +317,19 @@ def test_it_refuses_beside_the_real_tensorflow():
     code = "import sys, types; sys.modules['tensorflow'] = types.ModuleType('tensorflow'); import stoker.tf"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode and "already imported" in ran.stderr
+
+
+def test_table_of_positions_behind_an_unknown_length():
+    """The length of a text is unknown when the model is made: no guess of it may run over the table of positions."""
+    class Positions(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.words, self.places = keras.layers.Embedding(50, 4), keras.layers.Embedding(20, 4)
+
+        def call(self, x):
+            return self.words(x) + self.places(tf.range(start=0, limit=tf.shape(x)[-1], delta=1))
+
+    x = keras.Input((None,), dtype="int32")
+    model = keras.Model(x, Positions()(x))
+    assert model.output_shape == (None, None, 4)
+    assert model.predict(np.ones((2, 7), "int32"), verbose=0).shape == (2, 7, 4)
