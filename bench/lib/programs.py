@@ -51,7 +51,10 @@ class Stoker:
         if not python.exists():
             return [{"row": row, "error": "no Python package; run make python"}]
         command = [str(python), "-W", "ignore", "-m", "stoker", str(script), "--row", row, "--seconds", str(seconds)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, env=self.environment)
+        # The package runs from its sources; its bytecode is kept, as an installer does for the peers.
+        environment = {**self.environment, "PYTHONPYCACHEPREFIX": str(self.path.parent / "bytecode")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, env=environment)
         if done.returncode:
             reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
             return [{"row": row, "error": reason[0]}]
