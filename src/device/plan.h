@@ -97,6 +97,7 @@ struct stk_plan {
     /* filled before loading */
     stk_block *memory[STK_MOST_ARENAS]; /* the arenas on the device */
     stk_address uniforms;               /* where a run's uniforms go; no block: nobody reads them */
+    size_t uniform_bytes;               /* how many come with a run */
     int32_t nslots;
 };
 

@@ -342,7 +342,7 @@ int cuStreamCreate(CUstream *out, unsigned flags)
     cl_int code = 0;
     if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     CUstream s = calloc(1, sizeof *s);
-    s->queue = f->cl.CreateCommandQueue(f->context, f->id, 0, &code);
+    s->queue = f->cl.CreateCommandQueue(f->context, f->id, CL_QUEUE_PROFILING_ENABLE, &code);
     *out = s;
     fake_live(1);
     return fake_code(code);
@@ -367,8 +367,10 @@ int cuStreamSynchronize(CUstream s)
 int cuEventCreate(CUevent *out, unsigned flags)
 {
     ENTER;
-    if (flags != CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_EVENT_DISABLE_TIMING && flags != CU_EVENT_DEFAULT)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = calloc(1, sizeof **out);
+    (*out)->timed = flags == CU_EVENT_DEFAULT;
     fake_live(1);
     return CUDA_SUCCESS;
 }
@@ -386,6 +388,7 @@ int cuEventRecord(CUevent e, CUstream s)
     ENTER;
     fake *f = fake_open();
     cl_event now = NULL;
+    if (s->capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* nobody should want it */
     fake_lock();
     cl_int code = f->cl.EnqueueMarkerWithWaitList(s->queue, 0, NULL, &now);
     if (e->event) (void)f->cl.ReleaseEvent(e->event);
@@ -406,6 +409,37 @@ int cuEventSynchronize(CUevent e)
     if (now) (void)f->cl.ReleaseEvent(now);
     ENTER;
     return fake_code(code);
+}
+
+int cuEventQuery(CUevent e)
+{
+    ENTER;
+    cl_int state = CL_COMPLETE;
+    fake_lock();
+    if (e->event)
+        (void)fake_open()->cl.GetEventInfo(e->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                           sizeof state, &state, NULL);
+    fake_unlock();
+    return state == CL_COMPLETE ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+/* Of events that were recorded, are over, and were made to be timed. */
+int cuEventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+    ENTER;
+    fake *f = fake_open();
+    uint64_t at[2] = {0};
+    CUevent both[] = {from, to};
+    for (int i = 0; i < 2; i++) {
+        if (!both[i]->timed || !both[i]->event) return CUDA_ERROR_INVALID_HANDLE;
+        int code = cuEventQuery(both[i]);
+        if (code != CUDA_SUCCESS) return code;
+        if (f->cl.GetEventProfilingInfo(both[i]->event, CL_PROFILING_COMMAND_END, sizeof at[i],
+                                        &at[i], NULL) != CL_SUCCESS)
+            return CUDA_ERROR_UNKNOWN;
+    }
+    *ms = (float)((double)(int64_t)(at[1] - at[0]) / 1e6);
+    return CUDA_SUCCESS;
 }
 
 int cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)

@@ -78,6 +78,7 @@ struct stk_cu_stream {
 };
 struct stk_cu_event {
     cl_event event;
+    int timed;
 };
 
 #endif

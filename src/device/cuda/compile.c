@@ -162,7 +162,7 @@ typedef struct launch {
     int64_t n, cap;
     char *values;
     size_t used, room;
-    void **pointers; /* for the driver; made at the first launch */
+    void **pointers; /* for the driver; made when the plan is loaded */
 } launch;
 
 static stk_status kernel_new(stk_cl_device *device, void *program, const char *name, void **out,
@@ -209,8 +209,6 @@ static bool add_place(launch *l, int32_t index, size_t bytes)
     }
     l->used = at + bytes;
     l->places[index] = (argument_place){(uint32_t)at, (uint32_t)bytes};
-    stk_free(l->pointers);
-    l->pointers = NULL;
     return true;
 }
 
@@ -225,14 +223,23 @@ static stk_status argument(stk_cl_device *device, void *kernel, int32_t index, s
     return STK_OK;
 }
 
-int stk_cuda_launch(stk_cuda *d, const stk_cl_step *step, CUstream stream)
+/* All arguments have their places from now on: those that each run fills in are there, and hold nothing yet. */
+stk_status stk_cuda_ready(stk_cuda *d, stk_cl_step *step, stk_error *err)
 {
     launch *l = step->kernel;
-    if (!l->pointers) {
-        l->pointers = stk_calloc((size_t)l->n + 1, sizeof *l->pointers);
-        if (!l->pointers) return CUDA_ERROR_OUT_OF_MEMORY;
-        for (int64_t i = 0; i < l->n; i++) l->pointers[i] = l->values + l->places[i].at;
-    }
+    const uint64_t nothing = 0;
+    for (int32_t i = 0; i < step->nslots; i++)
+        for (int32_t k = 0; k < 2; k++)
+            STK_TRY(argument(&d->base, l, step->slots[i].index + k, sizeof nothing, &nothing, err));
+    l->pointers = stk_calloc((size_t)l->n + 1, sizeof *l->pointers);
+    if (!l->pointers) return stk_fail_memory(err, "arguments", (size_t)l->n * sizeof(void *));
+    for (int64_t i = 0; i < l->n; i++) l->pointers[i] = l->values + l->places[i].at;
+    return STK_OK;
+}
+
+int stk_cuda_launch(stk_cuda *d, const stk_cl_step *step, CUstream stream)
+{
+    const launch *l = step->kernel;
     unsigned grid[3], group[3];
     for (int i = 0; i < 3; i++) {
         group[i] = (unsigned)step->local[i];

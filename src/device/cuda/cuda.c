@@ -130,6 +130,7 @@ static void release(stk_device *device)
         (void)stk_cuda_enter(d);
         for (int i = 0; i < 3; i++)
             if (streams[i]) (void)cu->cuStreamSynchronize(streams[i]);
+        stk_cuda_watch_free(d);
         stk_cl_programs_release(&d->base);
         for (int i = 0; i < STK_CUDA_AHEAD; i++)
             if (d->mark[i]) (void)cu->cuEventDestroy_v2(d->mark[i]);

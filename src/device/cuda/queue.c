@@ -26,7 +26,10 @@ static stk_block *block_alloc(stk_device *device, size_t bytes)
     if (code == CUDA_SUCCESS && (code = fill_zero(d, at, rounded)) != CUDA_SUCCESS)
         (void)d->cu->cuMemFree_v2(at);
     *b = (stk_cl_block){.head = {device, NULL, bytes}, .given = (uintptr_t)at};
-    if (code == CUDA_SUCCESS) return &b->head;
+    if (code == CUDA_SUCCESS) {
+        stk_device_takes(device, (int64_t)bytes);
+        return &b->head;
+    }
     (void)!stk_cuda_done(d, "memory", code, NULL); /* (notes a card that is lost) */
     stk_free(b);
     return NULL;
@@ -44,6 +47,7 @@ static void block_free(stk_block *block)
 {
     if (!block) return;
     stk_cuda *d = stk_cuda_of(block->device);
+    stk_device_takes(block->device, -(int64_t)block->bytes);
     settle(d);
     (void)d->cu->cuMemFree_v2((CUdeviceptr)stk_cl_given(block));
     stk_free(block);
@@ -84,8 +88,10 @@ static stk_status queue_set_later(stk_device *device, stk_address to, const void
     stk_cuda *d = stk_cuda_of(device);
     if (!bytes) return STK_OK;
     int code = stk_cuda_enter(d);
+    stk_cuda_span span = stk_cuda_watch_begin(d, d->queue);
     if (code == CUDA_SUCCESS)
         code = d->cu->cuMemcpyHtoDAsync_v2(pointer_of(to), from, bytes, d->queue);
+    stk_cuda_watch_end(d, &span, STK_CUDA_COPIES, "device upload", 0);
     return stk_cuda_done(d, "a write", code, err);
 }
 
@@ -95,8 +101,10 @@ static stk_status queue_get_later(stk_device *device, void *to, stk_address from
     stk_cuda *d = stk_cuda_of(device);
     if (!bytes) return STK_OK;
     int code = stk_cuda_enter(d);
+    stk_cuda_span span = stk_cuda_watch_begin(d, d->queue);
     if (code == CUDA_SUCCESS)
         code = d->cu->cuMemcpyDtoHAsync_v2(to, pointer_of(from), bytes, d->queue);
+    stk_cuda_watch_end(d, &span, STK_CUDA_COPIES, "device download", 0);
     return stk_cuda_done(d, "a read", code, err);
 }
 
@@ -105,6 +113,7 @@ static stk_status queue_wait(stk_device *device, stk_error *err)
     stk_cuda *d = stk_cuda_of(device);
     int code = stk_cuda_enter(d);
     if (code == CUDA_SUCCESS) code = d->cu->cuStreamSynchronize(d->queue);
+    stk_cuda_harvest(d);
     return stk_cuda_done(d, "waiting for the queue", code, err);
 }
 
@@ -128,8 +137,10 @@ static stk_status queue_copy(stk_device *device, stk_address to, stk_address fro
     stk_cuda *d = stk_cuda_of(device);
     if (!bytes || stk_address_equal(to, from)) return STK_OK;
     int code = stk_cuda_enter(d);
+    stk_cuda_span span = stk_cuda_watch_begin(d, d->queue);
     if (code == CUDA_SUCCESS)
         code = d->cu->cuMemcpyDtoDAsync_v2(pointer_of(to), pointer_of(from), bytes, d->queue);
+    stk_cuda_watch_end(d, &span, STK_CUDA_COPIES, "device copy", 0);
     return stk_cuda_done(d, "a copy", code, err);
 }
 
@@ -203,8 +214,11 @@ static stk_status queue_send(stk_device *device, stk_address to, const void *fro
     int code = stk_cuda_enter(d);
     if (code == CUDA_SUCCESS && after && moment_of(after)->recorded)
         code = d->cu->cuStreamWaitEvent(d->transfers, moment_of(after)->event, 0);
+    stk_cuda_span span = {0};
+    if (bytes) span = stk_cuda_watch_begin(d, d->transfers);
     if (code == CUDA_SUCCESS && bytes)
         code = d->cu->cuMemcpyHtoDAsync_v2(pointer_of(to), from, bytes, d->transfers);
+    stk_cuda_watch_end(d, &span, STK_CUDA_SENDS, "device upload", 0);
     if (code == CUDA_SUCCESS && sent) code = record_in(d, sent, d->transfers);
     return stk_cuda_done(d, "a transfer", code, err);
 }

@@ -1,6 +1,7 @@
 /* run.c - a loaded plan as CUDA runs it. What is run for the second time with the same addresses is captured as a graph, made once and from then on
  * started with one call; inputs that take turns between two slots are two graphs. The numbers of a run go up through memory, in line. The
- * host waits for nothing. */
+ * host waits for nothing, and everything that a run needs is made when the plan is loaded. While somebody traces, kernels are launched one by
+ * one: a graph does not tell when its kernels ran. */
 #include "device/cuda/cuda.h"
 
 #include "base/memory.h"
@@ -16,14 +17,16 @@ typedef struct binding {
 } binding;
 
 typedef struct graph {
+    bool seen;            /* these tasks ran with these bindings */
     int64_t first, count; /* the tasks */
-    binding *bindings;    /* of all slots of its steps, in order */
-    CUgraphExec exec;     /* NULL: seen once */
+    binding *bindings; /* of all slots of its steps, in order; room for those of the whole plan */
+    CUgraphExec exec;  /* NULL: seen once */
 } graph;
 
 /* What hangs on a loaded plan (stk_cl_sequence.own). */
 typedef struct replays {
     graph graph[GRAPHS];
+    binding *room;   /* of the graphs' bindings */
     int32_t next;    /* which one gives way */
     bool refused;    /* the driver does not capture: launches, one by one */
     char *numbers;   /* pinned: as many copies of the uniforms as runs may be under way */
@@ -48,13 +51,34 @@ static stk_status check_grids(const stk_cl_sequence *s, const char *name, stk_er
     return STK_OK;
 }
 
+/* Bindings of the graphs, places of all arguments, pinned memory for the numbers of runs that may be under way. */
+static stk_status make_room(stk_cl_sequence *s, const stk_plan *p, stk_error *err)
+{
+    stk_cuda *d = stk_cuda_of(s->head.device);
+    replays *r = s->own;
+    size_t slots = 1;
+    for (int64_t i = 0; i < s->nsteps; i++) {
+        slots += (size_t)s->steps[i].nslots;
+        STK_TRY(stk_cuda_ready(d, &s->steps[i], err));
+    }
+    r->room = stk_calloc(GRAPHS * slots, sizeof *r->room);
+    if (!r->room) return stk_fail_memory(err, "graphs", GRAPHS * slots * sizeof *r->room);
+    for (size_t i = 0; i < GRAPHS; i++) r->graph[i].bindings = r->room + i * slots;
+    if (!s->uniforms.block) return STK_OK;
+    r->bytes = (size_t)stk_round_up((int64_t)p->uniform_bytes, 64);
+    r->numbers = stk_cuda_memory.host_alloc(s->head.device, r->bytes * MOST_AHEAD);
+    return r->numbers ? STK_OK
+                      : stk_fail_memory(err, "the numbers of a run", r->bytes * MOST_AHEAD);
+}
+
 stk_status stk_cuda_load(stk_device *device, stk_plan *p, stk_sequence **out, stk_error *err)
 {
     STK_TRY(stk_cl_load(device, p, out, err));
     stk_cl_sequence *s = (stk_cl_sequence *)*out;
     stk_status status = check_grids(s, device->name, err);
-    s->own = stk_calloc(1, sizeof(replays));
-    if (status == STK_OK && !s->own) status = stk_fail_memory(err, "graphs", sizeof(replays));
+    if (status == STK_OK && !(s->own = stk_calloc(1, sizeof(replays))))
+        status = stk_fail_memory(err, "graphs", sizeof(replays));
+    if (status == STK_OK) status = make_room(s, p, err);
     if (status != STK_OK) {
         stk_cuda_unload(*out);
         *out = NULL;
@@ -65,8 +89,7 @@ stk_status stk_cuda_load(stk_device *device, stk_plan *p, stk_sequence **out, st
 static void drop(stk_cuda *d, graph *g)
 {
     if (g->exec) (void)d->cu->cuGraphExecDestroy(g->exec);
-    stk_free(g->bindings);
-    *g = (graph){0};
+    *g = (graph){.bindings = g->bindings};
 }
 
 void stk_cuda_unload(stk_sequence *loaded)
@@ -80,6 +103,7 @@ void stk_cuda_unload(stk_sequence *loaded)
     if (r) {
         for (int32_t i = 0; i < GRAPHS; i++) drop(d, &r->graph[i]);
         stk_cuda_memory.host_free(s->head.device, r->numbers, r->bytes * MOST_AHEAD);
+        stk_free(r->room);
         stk_free(r);
     }
     stk_cl_unload(loaded);
@@ -93,11 +117,10 @@ static binding now_at(const stk_cl_place *place, const stk_address *slots)
     return (binding){stk_cl_given(a.block), a.offset + place->offset};
 }
 
-/* Compares with the bindings of a graph, or writes them down. */
 static bool same_bindings(const stk_cl_sequence *s, const stk_sequence_run *run, const graph *g)
 {
     int64_t n = 0;
-    if (g->first != run->first || g->count != run->count || !g->bindings) return false;
+    if (g->first != run->first || g->count != run->count || !g->seen) return false;
     for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++)
         for (int32_t k = 0; k < s->steps[i].nslots; k++, n++) {
             binding b = now_at(&s->steps[i].slots[k], run->slots);
@@ -108,15 +131,13 @@ static bool same_bindings(const stk_cl_sequence *s, const stk_sequence_run *run,
 
 static void note_bindings(const stk_cl_sequence *s, const stk_sequence_run *run, graph *g)
 {
-    int64_t slots = 0, n = 0;
-    for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++)
-        slots += s->steps[i].nslots;
-    binding *bindings = stk_calloc((size_t)slots + 1, sizeof *bindings);
-    if (!bindings) return; /* not seen, then */
+    int64_t n = 0;
     for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++)
         for (int32_t k = 0; k < s->steps[i].nslots; k++)
-            bindings[n++] = now_at(&s->steps[i].slots[k], run->slots);
-    *g = (graph){.first = run->first, .count = run->count, .bindings = bindings};
+            g->bindings[n++] = now_at(&s->steps[i].slots[k], run->slots);
+    g->seen = true;
+    g->first = run->first;
+    g->count = run->count;
 }
 
 static stk_status launch_all(stk_cuda *d, stk_cl_sequence *s, const stk_sequence_run *run,
@@ -125,7 +146,9 @@ static stk_status launch_all(stk_cuda *d, stk_cl_sequence *s, const stk_sequence
     for (int64_t i = s->first[run->first]; i < s->first[run->first + run->count]; i++) {
         stk_cl_step *step = &s->steps[i];
         if (step->nslots) STK_TRY(stk_cl_bind(&d->base, step, run->slots, err));
+        stk_cuda_span span = stk_cuda_watch_begin(d, stream);
         STK_TRY(stk_cuda_done(d, "a launch", stk_cuda_launch(d, step, stream), err));
+        stk_cuda_watch_end(d, &span, STK_CUDA_KERNELS, step->label, step->span);
     }
     return STK_OK;
 }
@@ -153,7 +176,7 @@ static CUgraphExec capture(stk_cuda *d, stk_cl_sequence *s, const stk_sequence_r
 static graph *graph_for(stk_cuda *d, stk_cl_sequence *s, const stk_sequence_run *run)
 {
     replays *r = s->own;
-    if (!d->graphs || r->refused ||
+    if (!d->graphs || r->refused || stk_cuda_watches(d) ||
         s->first[run->first + run->count] - s->first[run->first] < FEWEST)
         return NULL;
     for (int32_t i = 0; i < GRAPHS; i++) {
@@ -176,12 +199,6 @@ static graph *graph_for(stk_cuda *d, stk_cl_sequence *s, const stk_sequence_run 
 static int write_uniforms(stk_cuda *d, stk_cl_sequence *s, const stk_sequence_run *run)
 {
     replays *r = s->own;
-    if (!run->uniform_bytes) return CUDA_SUCCESS;
-    if (!r->numbers) {
-        r->bytes = (size_t)stk_round_up((int64_t)run->uniform_bytes, 64);
-        r->numbers = stk_cuda_memory.host_alloc(s->head.device, r->bytes * MOST_AHEAD);
-        if (!r->numbers) return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     char *mine = r->numbers + (size_t)(r->written++ % MOST_AHEAD) * r->bytes;
     memcpy(mine, run->uniforms, run->uniform_bytes);
     CUdeviceptr to = (CUdeviceptr)stk_cl_given(s->uniforms.block) + (CUdeviceptr)s->uniforms.offset;
@@ -196,6 +213,7 @@ static int keep_near(stk_cuda *d)
     if (++d->runs % STK_CUDA_MARK_RUNS == 0) {
         int64_t i = d->runs / STK_CUDA_MARK_RUNS % STK_CUDA_AHEAD;
         if (d->marked[i]) code = d->cu->cuEventSynchronize(d->mark[i]);
+        stk_cuda_harvest(d);
         if (code == CUDA_SUCCESS) code = d->cu->cuEventRecord(d->mark[i], d->queue);
         d->marked[i] |= code == CUDA_SUCCESS;
     }
@@ -208,6 +226,7 @@ stk_status stk_cuda_run(stk_sequence *loaded, const stk_sequence_run *run, stk_e
     stk_cl_sequence *s = (stk_cl_sequence *)loaded;
     stk_cuda *d = stk_cuda_of(s->head.device);
     int code = stk_cuda_enter(d);
+    stk_cuda_watch_start(d);
     if (code == CUDA_SUCCESS && run->first == 0 && s->uniforms.block)
         code = write_uniforms(d, s, run);
     STK_TRY(stk_cuda_done(d, "the numbers of a run", code, err));

@@ -207,6 +207,7 @@ static stk_status emit_all(const linker *l, stk_error *err)
     p->slots = stk_arena_array(&plan->arena, (size_t)plan->nslots, sizeof *p->slots);
     if (!p->slots) return stk_fail_memory(err, "inputs", 0);
     for (int64_t k = 0; k < plan->ntasks; k++) STK_TRY(link_task(l, &plan->tasks[k], k, err));
+    plan->uniform_bytes = (size_t)p->uniform_bytes;
     return p->device->vt->kernels.load(p->device, plan, &p->sequence, err);
 }
 
