@@ -97,6 +97,8 @@ static int run(const cli_args *args)
     }
     cli_table_print(&t, stdout, "");
     cli_table_free(&t);
+    const char *missing = stk_device_missing();
+    if (*missing && !args->quiet) printf("\nnot usable: %s\n", missing);
     return CLI_OK;
 }
 

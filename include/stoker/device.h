@@ -80,6 +80,9 @@ typedef void stk_host_run(void *context, int32_t nin, const stk_tensor *const *i
 STK_API int32_t stk_device_count(void);
 STK_API STK_MUST_USE stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n,
                                                 stk_error *err);
+/* What this machine has and cannot use, and what would help: a card without its compiler, a driver that does not start. "" when
+ * there is nothing to say. */
+STK_API const char *stk_device_missing(void);
 
 #ifdef __cplusplus
 }

@@ -51,6 +51,15 @@ static const stk_driver *find(const char *name, int32_t *index)
     return NULL;
 }
 
+const char *stk_device_missing(void)
+{
+    for (int i = 0; i < DRIVERS; i++) {
+        const char *text = drivers[i]->missing ? drivers[i]->missing() : "";
+        if (*text) return text;
+    }
+    return "";
+}
+
 static stk_status fail_unknown(const char *name, stk_error *err)
 {
     char known[512] = "", text[64];
@@ -59,9 +68,10 @@ static stk_status fail_unknown(const char *name, stk_error *err)
         for (int32_t k = 0; k < drivers[i]->count() && used < sizeof known - 80; k++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s\"%s\"",
                                      used ? ", " : "", name_of(drivers[i], k, text, sizeof text));
+    const char *missing = stk_device_missing();
     return stk_fail(err, STK_ERR_DEVICE,
-                    "device_open: no device \"%s\"; there is %s (`stoker devices` tells more)",
-                    name, known);
+                    "device_open: no device \"%s\"; there is %s%s%s (`stoker devices` tells more)",
+                    name, known, *missing ? "; " : "", missing);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------- */

@@ -235,6 +235,8 @@ typedef struct stk_driver {
     const char *kind;
     int32_t (*count)(void); /* how many this machine has */
     stk_status (*open)(int32_t index, int32_t threads, stk_device **out, stk_error *err);
+    /* (optional) What is there and cannot be used, and what to do about it; "": nothing. */
+    const char *(*missing)(void);
 } stk_driver;
 
 #endif

@@ -12,4 +12,5 @@ static stk_status open_gpu(int32_t index, int32_t threads, stk_device **out, stk
     return stk_opencl_open_gpu(index - cards, out, err);
 }
 
-const stk_driver stk_driver_gpu = {.kind = "gpu", .count = count_gpus, .open = open_gpu};
+const stk_driver stk_driver_gpu = {
+    .kind = "gpu", .count = count_gpus, .open = open_gpu, .missing = stk_cuda_missing};

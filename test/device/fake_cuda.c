@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the ground it stands on ----------------------------------------------------------------------------- */
 
@@ -24,6 +25,7 @@ int fake_number(const char *variable, int otherwise)
 
 static fake ground;
 static int usable;
+static void plant_from_outside(void);
 
 static void open_ground(void)
 {
@@ -51,6 +53,8 @@ static void open_ground(void)
     ground.memory = (size_t)4 << 30;
     const char *memory = getenv("STK_FAKE_CUDA_MEMORY");
     if (memory && *memory) ground.memory = strtoull(memory, NULL, 10);
+    ground.process = getpid();
+    plant_from_outside();
     usable = code == CL_SUCCESS;
 }
 
@@ -96,6 +100,17 @@ int64_t faulty_calls(const char *name)
     return 0;
 }
 
+/* STK_FAKE_CUDA_FAULT=cuInit:803 */
+static void plant_from_outside(void)
+{
+    static char name[64];
+    int code = 0;
+    const char *text = getenv("STK_FAKE_CUDA_FAULT");
+    if (!text || sscanf(text, "%63[^:]:%d", name, &code) != 2) return;
+    planted.name = name;
+    planted.code = code;
+}
+
 /* What was made and not given back: blocks, streams, events, modules, graphs, contexts. */
 EXPORT int64_t faulty_live(void);
 int64_t faulty_live(void) { return live; }
@@ -109,6 +124,7 @@ static int note_locked(const char *name)
     while (i < 63 && calls[i].name && strcmp(calls[i].name, name)) i++;
     calls[i].name = name;
     calls[i].count++;
+    if (getpid() != ground.process) return CUDA_ERROR_NOT_INITIALIZED; /* a context does not fork */
     if (gone) return gone;
     if (!planted.name || strcmp(planted.name, name) || calls[i].count <= planted.after)
         return CUDA_SUCCESS;
@@ -126,7 +142,6 @@ int fake_note(const char *name)
 
 /* ---- devices and contexts -------------------------------------------------------------------------------- */
 
-enum { INVALID_CONTEXT = 201 };
 static struct stk_cu_context {
     int retained;
 } the_context;
@@ -135,18 +150,20 @@ static _Thread_local CUcontext current;
 int fake_enter(const char *name)
 {
     int code = fake_note(name);
-    return code ? code : current == &the_context && the_context.retained ? 0 : INVALID_CONTEXT;
+    return code                                              ? code
+           : current == &the_context && the_context.retained ? 0
+                                                             : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 int cuInit(unsigned flags)
 {
     (void)flags;
-    return fake_open() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+    return fake_open() ? fake_note(__func__) : CUDA_ERROR_NO_DEVICE;
 }
 
 int cuDriverGetVersion(int *version)
 {
-    *version = 13000;
+    *version = 1000 * fake_number("STK_FAKE_CUDA_VERSION", 13);
     return CUDA_SUCCESS;
 }
 
@@ -155,16 +172,15 @@ int cuGetErrorName(int code, const char **name)
     static const struct {
         int code;
         const char *name;
-    } names[] = {{CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
-                 {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
-                 {CUDA_ERROR_DEVICE_UNAVAILABLE, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
-                 {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
-                 {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
-                 {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
-                 {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-                 {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
-                 {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
-                 {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}};
+    } names[] = {
+#define STK_CUDA_ERROR(code, kind, advice) {CUDA_ERROR_##code, "CUDA_ERROR_" #code},
+#define STK_CUDA_OPENING(code, advice)     {CUDA_ERROR_##code, "CUDA_ERROR_" #code},
+#include "device/cuda/errors.def"
+        {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+        {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
+        {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+        {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+        {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].code == code) *name = names[i].name;
     return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -191,14 +207,15 @@ int cuDeviceGetName(char *name, int size, int id)
 int cuDeviceGetAttribute(int *out, int what, int id)
 {
     const int sm = fake_open()->sm;
-    const int table[][2] = {{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
-                            {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2},
-                            {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0},
-                            {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
-                            {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
-                            {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
-                            {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, sm / 10},
-                            {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, sm % 10}};
+    const int table[][2] = {
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, fake_number("STK_FAKE_CUDA_MODE", 0)},
+        {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 1},
+        {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
+        {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, sm / 10},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, sm % 10}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i][0] == what && id == 7) {
             *out = table[i][1];

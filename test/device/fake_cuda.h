@@ -9,6 +9,10 @@
  * context, an unknown option of the compiler, a pointer that is no block are errors. Everything that was made and not given back is counted.
  *
  *     STK_FAKE_CUDA_SM=86              the card's compute capability; 75 else
+ *     STK_FAKE_CUDA_VERSION=12         of the driver, and STK_FAKE_NVRTC_VERSION of the compiler; 13 else
+ *     STK_FAKE_CUDA_MODE=2             its compute mode
+ *     STK_FAKE_CUDA_NO_PTX=1           the driver is too old for PTX of the compiler
+ *     STK_FAKE_CUDA_FAULT=cuInit:803   a call that fails from the start
  *     STK_FAKE_CUDA_MEMORY=1000000     bytes it has; 4 GB else
  *     STK_FAKE_NVRTC_REAL=libnvrtc.so  every text goes through the real compiler as well; a warning is an error */
 #ifndef STK_TEST_DEVICE_FAKE_CUDA_H
@@ -40,6 +44,7 @@ typedef struct fake {
     cl_context context;
     int sm;
     size_t memory;
+    int process; /* that opened it */
 } fake;
 
 /* NULL where there is no OpenCL device. */

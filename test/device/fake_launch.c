@@ -22,14 +22,27 @@ struct stk_cu_module {
     CUfunction functions;
 };
 
-int cuModuleLoadData(CUmodule *out, const void *image)
+static int refuse_ptx(unsigned n, const int *options, void **values)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
+            strcpy(values[i], "error: Unsupported .version 9.0; current version is '8.4'");
+    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
+/* Machine code is for one card, or for its younger sisters; PTX a driver may be too old for. */
+int cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options, void **values)
 {
     ENTER;
     fake *f = fake_open();
     uint64_t size = 0;
     cl_int code = 0, good = 0;
+    int arch = 0;
     if (memcmp(image, "FAKECUDA", 8) != 0) return CUDA_ERROR_INVALID_IMAGE;
-    memcpy(&size, (const char *)image + 8, 8);
+    memcpy(&arch, (const char *)image + 12, sizeof arch);
+    if (arch < 0 && fake_number("STK_FAKE_CUDA_NO_PTX", 0)) return refuse_ptx(n, options, values);
+    if (arch > 0 && (arch / 10 != f->sm / 10 || arch > f->sm)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    memcpy(&size, (const char *)image + 8, 4);
     const unsigned char *binary = (const unsigned char *)image + 16;
     size_t bytes = size;
     cl_program program =

@@ -11,6 +11,7 @@ struct stk_nvrtc_program {
     unsigned char *binary;
     size_t size;
     int machine; /* for an sm_..: there is machine code, else PTX */
+    int arch;    /* 75: for compute capability 7.5 */
 };
 
 static const int ARCHS[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
@@ -18,7 +19,7 @@ enum { NARCHS = sizeof ARCHS / sizeof *ARCHS, INVALID_INPUT = 3, INVALID_OPTION 
 
 int nvrtcVersion(int *major, int *minor)
 {
-    *major = 13;
+    *major = fake_number("STK_FAKE_NVRTC_VERSION", 13);
     *minor = 0;
     return NVRTC_SUCCESS;
 }
@@ -116,6 +117,7 @@ static int take_options(nvrtcProgram p, int n, const char *const *options, char 
         else if (strcmp(options[i], "--diag-suppress=177") != 0)
             return INVALID_OPTION;
     }
+    p->arch = arch;
     for (int i = 0; i < NARCHS; i++)
         if (ARCHS[i] == arch && exact) return NVRTC_SUCCESS;
     return INVALID_OPTION;
@@ -186,7 +188,7 @@ int nvrtcGetProgramLog(nvrtcProgram p, char *out)
     return NVRTC_SUCCESS;
 }
 
-/* "FAKECUDA", the size of the binary, the binary. */
+/* "FAKECUDA", the size of the binary, what it is for (below 0: PTX), the binary. */
 static int image_size(nvrtcProgram p, size_t *size)
 {
     *size = 16 + p->size;
@@ -195,9 +197,11 @@ static int image_size(nvrtcProgram p, size_t *size)
 
 static int image(nvrtcProgram p, char *out)
 {
-    uint64_t size = p->size;
+    uint32_t size = (uint32_t)p->size;
+    int arch = p->machine ? p->arch : -p->arch;
     memcpy(out, "FAKECUDA", 8);
-    memcpy(out + 8, &size, 8);
+    memcpy(out + 8, &size, 4);
+    memcpy(out + 12, &arch, 4);
     memcpy(out + 16, p->binary, p->size);
     return NVRTC_SUCCESS;
 }

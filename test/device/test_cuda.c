@@ -143,8 +143,8 @@ TEST(memory_that_runs_out)
 TEST(launches_that_fail)
 {
     if (!has_cuda()) return;
-    fail_everywhere("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0, STK_ERR_MEMORY,
-                    STK_ERR_MEMORY, "gpu:0: a launch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+    fail_everywhere("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0, STK_ERR_DEVICE,
+                    STK_ERR_DEVICE, "gpu:0: a launch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     fail_everywhere("cuGraphLaunch", CUDA_ERROR_LAUNCH_FAILED, 0, STK_ERR_DEVICE, STK_ERR_DEVICE,
                     "gpu:0: a launch: CUDA_ERROR_LAUNCH_FAILED");
 }
@@ -224,7 +224,7 @@ TEST(programs_are_compiled_once_and_refusals_are_clear)
     CHECK_EQ_I64(calls("nvrtcCompileProgram"), 0);
     CHECK(!memcmp(first, later, sizeof first));
     /* a driver that does not take what was kept: compiled again, and then that is refused as well */
-    plant("cuModuleLoadData", 0, CUDA_ERROR_INVALID_IMAGE, 0);
+    plant("cuModuleLoadDataEx", 0, CUDA_ERROR_INVALID_IMAGE, 0);
     CHECK_EQ_I64(train("gpu:0", later, NULL, &err), STK_ERR_DEVICE);
     CHECK(calls("nvrtcCompileProgram") == 1 && strstr(err.message, "CUDA_ERROR_INVALID_IMAGE"));
     plant(NULL, 0, 0, 0);

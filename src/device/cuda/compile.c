@@ -1,5 +1,6 @@
 /* compile.c - kernel text to modules by NVRTC, kernels and their arguments. For a card that the compiler knows it makes machine code; for a later
- * one PTX of the last that it knows, which the driver translates. */
+ * one PTX of the last that it knows, which the driver translates. A driver that does not (it is older than the compiler) is given machine code of
+ * that one, where both have the same major number: cards run that of their elder sisters. */
 #include "device/cuda/cuda.h"
 
 #include "base/memory.h"
@@ -15,12 +16,20 @@ typedef struct module {
     size_t size;
 } module;
 
+static const char ARCHITECTURE[] = "--gpu-architecture=";
+
+static const char *architecture(const stk_cuda *d, char *out, size_t size)
+{
+    snprintf(out, size, "%s%s_%d", ARCHITECTURE, d->machine ? "sm" : "compute", d->target);
+    return out;
+}
+
 /* No contraction: what is fused is spelled out, so that all devices have the same bits. */
 static void all_options(const stk_cl_device *device, char *out, size_t size)
 {
-    const stk_cuda *d = (const stk_cuda *)device;
-    snprintf(out, size, "--gpu-architecture=%s_%d --fmad=false --diag-suppress=177",
-             d->target == d->sm ? "sm" : "compute", d->target);
+    char text[64];
+    snprintf(out, size, "%s --fmad=false --diag-suppress=177",
+             architecture((const stk_cuda *)device, text, sizeof text));
 }
 
 static char *log_of(const stk_cu *cu, nvrtcProgram program)
@@ -58,7 +67,7 @@ static char *whole_text(const stk_cl_source *source)
 static int take_image(stk_cuda *d, nvrtcProgram program, module *m)
 {
     const stk_cu *cu = d->cu;
-    bool machine = d->target == d->sm;
+    bool machine = d->machine;
     int code =
         machine ? cu->nvrtcGetCUBINSize(program, &m->size) : cu->nvrtcGetPTXSize(program, &m->size);
     if (code != NVRTC_SUCCESS) return code;
@@ -74,10 +83,13 @@ static int compile(stk_cuda *d, const stk_cl_source *source, const char *options
     const stk_cu *cu = d->cu;
     const char *list[64];
     nvrtcProgram program = NULL;
-    char *text = whole_text(source), *cut = stk_strdup(options);
+    char *text = whole_text(source), *cut = stk_strdup(options), now[64];
     int code = NVRTC_ERROR_OUT_OF_MEMORY;
     if (text && cut) {
         int n = cut_options(cut, list, sizeof list / sizeof *list);
+        for (int i = 0; i < n; i++) /* it may have changed since the options were made */
+            if (!strncmp(list[i], ARCHITECTURE, sizeof ARCHITECTURE - 1))
+                list[i] = architecture(d, now, sizeof now);
         code = cu->nvrtcCreateProgram(&program, text, source->name, 0, NULL, NULL);
         if (code == NVRTC_SUCCESS) code = cu->nvrtcCompileProgram(program, n, list);
         if (program) *said = log_of(cu, program);
@@ -100,12 +112,49 @@ static void program_free(stk_cl_device *device, void *program)
     stk_free(m);
 }
 
-static int load_module(stk_cuda *d, module *m, const void *image)
+/* What the driver says about it goes to *said; NULL: nobody listens. */
+static int load_module(stk_cuda *d, module *m, const void *image, char **said)
 {
+    enum { ROOM = 4096 };
+    char *log = said ? stk_calloc(1, ROOM) : NULL;
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(ROOM - 1)};
     int code = stk_cuda_enter(d);
-    if (code == CUDA_SUCCESS) code = d->cu->cuModuleLoadData(&m->module, image);
+    if (code == CUDA_SUCCESS)
+        code = d->cu->cuModuleLoadDataEx(&m->module, image, log ? 2 : 0, options, values);
     if (code != CUDA_SUCCESS) m->module = NULL;
+    if (log && *log) {
+        stk_free(*said);
+        *said = log;
+    } else {
+        stk_free(log);
+    }
     return code;
+}
+
+/* PTX that is too new for the driver, or that it cannot translate. */
+static bool wants_machine_code(const stk_cuda *d, int code)
+{
+    return !d->machine && d->target / 10 == d->sm / 10 &&
+           (code == CUDA_ERROR_UNSUPPORTED_PTX_VERSION || code == CUDA_ERROR_INVALID_PTX ||
+            code == CUDA_ERROR_JIT_COMPILER_NOT_FOUND ||
+            code == CUDA_ERROR_JIT_COMPILATION_DISABLED);
+}
+
+/* Compiles and loads; *loaded is what the driver said, the result what the compiler did. */
+static int make_module(stk_cuda *d, const stk_cl_source *source, const char *options, module *m,
+                       char **said, int *loaded)
+{
+    int code = compile(d, source, options, m, said);
+    if (code != NVRTC_SUCCESS) return code;
+    *loaded = load_module(d, m, m->image, said);
+    if (!wants_machine_code(d, *loaded)) return code;
+    d->machine = true;
+    stk_free(m->image);
+    m->image = NULL;
+    stk_free(*said);
+    *said = NULL;
+    return make_module(d, source, options, m, said, loaded);
 }
 
 static stk_status build(stk_cl_device *device, const stk_cl_source *source, const char *options,
@@ -114,14 +163,13 @@ static stk_status build(stk_cl_device *device, const stk_cl_source *source, cons
     stk_cuda *d = (stk_cuda *)device;
     module *m = stk_calloc(1, sizeof *m);
     if (!m) return stk_fail_memory(err, source->name, sizeof *m);
-    int code = compile(d, source, options, m, said);
+    int loaded = CUDA_SUCCESS, code = make_module(d, source, options, m, said, &loaded);
     stk_status status = STK_OK;
     if (code != NVRTC_SUCCESS)
         status = stk_fail(err, code == NVRTC_ERROR_OUT_OF_MEMORY ? STK_ERR_MEMORY : STK_ERR_DEVICE,
                           "%s", d->cu->nvrtcGetErrorString(code));
     if (status == STK_OK)
-        status = stk_cuda_done(d, "its driver does not take what NVRTC made",
-                               load_module(d, m, m->image), err);
+        status = stk_cuda_done(d, "its driver does not take what NVRTC made", loaded, err);
     if (status == STK_OK)
         *out = m;
     else
@@ -144,7 +192,7 @@ static void *revive(stk_cl_device *device, const unsigned char *binary, size_t s
     module *m = stk_calloc(1, sizeof *m);
     (void)options;
     (void)size;
-    if (!m || load_module((stk_cuda *)device, m, binary) == CUDA_SUCCESS) return m;
+    if (!m || load_module((stk_cuda *)device, m, binary, NULL) == CUDA_SUCCESS) return m;
     program_free(device, m);
     return NULL;
 }

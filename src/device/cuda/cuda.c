@@ -7,49 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- errors ---------------------------------------------------------------------------------------------- */
-
-/* After these the context is dead: every later call fails. */
-static bool is_fatal(int code)
-{
-    static const int codes[] = {CUDA_ERROR_DEINITIALIZED,
-                                CUDA_ERROR_DEVICE_UNAVAILABLE,
-                                CUDA_ERROR_ECC_UNCORRECTABLE,
-                                CUDA_ERROR_NVLINK_UNCORRECTABLE,
-                                CUDA_ERROR_ILLEGAL_ADDRESS,
-                                CUDA_ERROR_LAUNCH_TIMEOUT,
-                                CUDA_ERROR_CONTEXT_IS_DESTROYED,
-                                CUDA_ERROR_ASSERT,
-                                CUDA_ERROR_UNKNOWN};
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (codes[i] == code) return true;
-    return code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED;
-}
-
-stk_status stk_cuda_done(stk_cuda *d, const char *what, int code, stk_error *err)
-{
-    const char *name = stk_cl_name(&d->base), *error = NULL;
-    int before = __atomic_load_n(&d->lost, __ATOMIC_RELAXED);
-    if (before) code = before;
-    if (code == CUDA_SUCCESS) return STK_OK;
-    if (d->cu->cuGetErrorName(code, &error) != CUDA_SUCCESS || !error) error = "a CUDA error";
-    if (code == CUDA_ERROR_OUT_OF_MEMORY || code == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
-        return stk_fail(err, STK_ERR_MEMORY,
-                        "%s: %s: %s; it had %llu MiB free: try a smaller batch, or --device cpu",
-                        name, what, error, (unsigned long long)(d->base.memory >> 20));
-    if (!is_fatal(code))
-        return stk_fail(
-            err, STK_ERR_DEVICE,
-            "%s: %s: %s (%d); `stoker selftest --device %s` tells whether its driver is "
-            "sound",
-            name, what, error, code, name);
-    __atomic_store_n(&d->lost, code, __ATOMIC_RELAXED);
-    return stk_fail(err, STK_ERR_DEVICE,
-                    "%s: %s: %s (%d): the card was lost; start again from the last checkpoint, or "
-                    "with --device cpu",
-                    name, what, error, code);
-}
-
 /* ---- finding --------------------------------------------------------------------------------------------- */
 
 enum { MOST_CARDS = 32 };
@@ -67,13 +24,23 @@ static int attribute(const stk_cu *cu, int id, int what)
     return cu->cuDeviceGetAttribute(&value, what, id) == CUDA_SUCCESS ? value : 0;
 }
 
-/* What to compile for: the card's own number, or the last one before it that the compiler knows; 0: older than all of them. */
-static int target_of(const stk_cu *cu, int sm)
+/* Of a card that is not listed, why. */
+static char left_out[400];
+
+static void leave_out(const stk_cu *cu, const card *c)
 {
-    int best = 0;
-    for (int i = 0; i < cu->narchs; i++)
-        if (cu->arch[i] <= sm && cu->arch[i] > best) best = cu->arch[i];
-    return best;
+    char name[100] = "";
+    (void)cu->cuDeviceGetName(name, sizeof name, c->id);
+    if (!c->target)
+        snprintf(left_out, sizeof left_out,
+                 "%s (compute capability %d.%d) is older than NVRTC %d.%d compiles for: an older "
+                 "one in STOKER_NVRTC does, OpenCL may as well",
+                 name, c->sm / 10, c->sm % 10, cu->nvrtc / 1000, cu->nvrtc % 1000 / 10);
+    else
+        snprintf(left_out, sizeof left_out,
+                 "%s is closed to programs that compute (compute mode \"prohibited\"): nvidia-smi "
+                 "-c 0 opens it",
+                 name);
 }
 
 static void find_all(void)
@@ -84,17 +51,25 @@ static void find_all(void)
     for (int i = 0; i < n && ncards < MOST_CARDS; i++) {
         card c = {0};
         if (cu->cuDeviceGet(&c.id, i) != CUDA_SUCCESS) continue;
-        c.sm = 10 * attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-               attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-        c.target = target_of(cu, c.sm);
+        c.sm = stk_cu_capability(cu, c.id);
+        c.target = stk_cu_target(cu, c.sm);
         c.units = attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
         c.domain = attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
         c.bus = attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
         c.slot = attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
-        if (c.target &&
-            attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) != CU_COMPUTEMODE_PROHIBITED)
+        bool open =
+            attribute(cu, c.id, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) != CU_COMPUTEMODE_PROHIBITED;
+        if (c.target && open)
             cards[ncards++] = c;
+        else
+            leave_out(cu, &c);
     }
+}
+
+const char *stk_cuda_missing(void)
+{
+    (void)stk_cuda_count();
+    return left_out[0] ? left_out : stk_cu_missing();
 }
 
 int32_t stk_cuda_count(void)
@@ -161,6 +136,7 @@ static void read_facts(stk_cuda *d, const card *c)
         (void)d->cu->cuDeviceTotalMem_v2(&left, d->id);
     d->sm = c->sm;
     d->target = c->target;
+    d->machine = c->target == c->sm;
     d->base.has_f64 = d->base.exact_division = true; /* as IEEE wants it, unless told otherwise */
     d->base.units = c->units;
     d->base.group_limit =
@@ -207,8 +183,8 @@ stk_status stk_cuda_open(int32_t index, stk_device **out, stk_error *err)
     if (code != CUDA_SUCCESS) d->context = NULL;
     if (code == CUDA_SUCCESS) code = stk_cuda_enter(d);
     if (code == CUDA_SUCCESS) code = make_queues(d);
-    stk_status status = stk_cuda_done(d, "opening", code, err);
-    if (status != STK_OK) {
+    if (code != CUDA_SUCCESS) {
+        stk_status status = stk_cuda_fail_opening(d, code, err);
         release(&d->base.device);
         return status;
     }

@@ -1,6 +1,7 @@
 /* cuda.h - a card behind the CUDA driver. Kernels, recipes and the loading of plans are those of cl/, the same text that OpenCL runs.
  *
  *     cuda.c      finding and opening cards                   queue.c     memory, copies, events
+ *     errors.c    what errors mean, by errors.def
  *     compile.c   text to modules, kernels, arguments         run.c       a loaded plan, run: launches, graphs
  *     api.c       the libraries, opened late                  watch.c     when kernels and copies ran, for the trace */
 #ifndef STK_DEVICE_CUDA_CUDA_H
@@ -21,6 +22,7 @@ typedef struct stk_cuda {
     CUstream queue, transfers, drafts;
     int sm;             /* 86: compute capability 8.6 */
     int target;         /* what is compiled for: sm, or the last one the compiler knows */
+    bool machine;       /* machine code, not PTX; under the lock of base */
     bool graphs;        /* STOKER_CUDA_GRAPHS=0: none */
     int64_t relaunched; /* runs that were one graph; atomic */
     /* how far it is, under the lock of base */
@@ -37,8 +39,9 @@ static inline stk_cuda *stk_cuda_of(stk_device *d) { return (stk_cuda *)d; }
 /* Every call into the driver works on the context of the calling thread. */
 static inline int stk_cuda_enter(stk_cuda *d) { return d->cu->cuCtxSetCurrent(d->context); }
 
-/* STK_OK, or "gpu:0: WHAT: CUDA_ERROR_...; what to do". A card that was lost stays lost, whatever later calls say. */
+/* errors.c: STK_OK, or "gpu:0: WHAT: CUDA_ERROR_...; what to do". A card that was lost stays lost, whatever later calls say. */
 stk_status stk_cuda_done(stk_cuda *d, const char *what, int code, stk_error *err);
+stk_status stk_cuda_fail_opening(stk_cuda *d, int code, stk_error *err);
 
 extern const stk_memory_vt stk_cuda_memory;   /* queue.c */
 extern const stk_queue_vt stk_cuda_queue;     /* queue.c, without run */
@@ -75,6 +78,7 @@ void stk_cuda_watch_free(stk_cuda *d);
 
 /* Cards that can be used, for gpu:N (gpus.c); and whether one of them sits there, so that OpenCL does not list it again. */
 int32_t stk_cuda_count(void);
+const char *stk_cuda_missing(void); /* what is there and not among them, and why; "": nothing */
 stk_status stk_cuda_open(int32_t index, stk_device **out, stk_error *err);
 bool stk_cuda_has(int domain, int bus, int slot);
 
