@@ -376,6 +376,7 @@ int cuStreamDestroy_v2(CUstream s)
 /* What was queued is over when it returns, and when the card is lost too: nobody may free memory under a kernel of ours. */
 int cuStreamSynchronize(CUstream s)
 {
+    if (getpid() != fake_open()->process) return CUDA_ERROR_NOT_INITIALIZED;
     cl_int code = fake_open()->cl.Finish(s->queue);
     ENTER;
     return fake_code(code);

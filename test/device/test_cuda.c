@@ -4,10 +4,14 @@
 #include "check.h"
 #include "small_net.h"
 
+#include "base/clock.h"
+#include "base/trace.h"
 #include "device/cuda/api.h"
+#include "device/device.h"
 #include "stoker/cache.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void (*plant)(const char *name, int64_t after, int code, int all);
@@ -104,6 +108,209 @@ TEST(without_graphs_it_goes_on)
     CHECK_EQ_I64(left_over(), 0);
 }
 
+/* All that a run needs was made when its plan was loaded: the first runs cannot run out of memory, whether they are launched or captured. */
+TEST(runs_take_no_memory)
+{
+    stk_graph *g = NULL;
+    stk_device *d = NULL;
+    stk_program *p = NULL;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    REQUIRE(CHECK_OK(stk_device_open("gpu:0", 0, &d, &err)));
+    g = mlp();
+    CHECK_OK(stk_program_new(g, &(stk_program_options){.device = d}, &p, &err));
+    stk_tensor *x = numbers(STK_F32, 2, (int64_t[]){BATCH, IN}, 1, 1);
+    stk_tensor *y = numbers(STK_I64, 1, (int64_t[]){BATCH}, 1, 2);
+    CHECK_OK(stk_program_feed(p, "x", x, &err));
+    CHECK_OK(stk_program_feed(p, "y", y, &err));
+    plant(NULL, 0, 0, 0);
+    int64_t asked = stk_alloc_count();
+    stk_alloc_fail_at(1, true);
+    for (int i = 0; i < 4; i++) CHECK_OK(stk_program_run(p, 1, &err));
+    stk_alloc_fail_at(0, false);
+    CHECK_EQ_I64(stk_alloc_count() - asked, 0);
+    CHECK_EQ_I64(calls("cuGraphLaunch"), 3);
+    CHECK_EQ_I64(calls("cuMemAlloc_v2") + calls("cuMemHostAlloc"), 0);
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_tensor_release(x);
+    stk_tensor_release(y);
+    stk_device_release(d);
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+/* ---- the trace ------------------------------------------------------------------------------------------- */
+
+typedef struct rows {
+    int64_t kernels, uploads, downloads, before, wrong, first, last;
+} rows;
+
+static void look(void *context, const stk_trace_event *e)
+{
+    rows *r = context;
+    int64_t end = e->ns + e->value;
+    if (e->kind != STK_TRACE_SPAN || strncmp(e->thread_name, "gpu:0", 5)) return;
+    if (e->ns < r->first || end > r->last || e->value < 0) r->wrong++;
+    if (e->role == STK_TRACE_COMPUTE) {
+        r->kernels++;
+        if (!e->arg || e->ns < r->before) r->wrong++; /* in order, and known by their task */
+        r->before = end;
+    }
+    r->uploads += !strcmp(e->name, "device upload");
+    r->downloads += !strcmp(e->name, "device download");
+}
+
+/* Every launch has a span, inside of the time in which it was traced; the numbers are those of untraced steps. */
+TEST(kernels_and_copies_have_rows_of_the_trace)
+{
+    double away[STEPS], seen[STEPS];
+    rows r = {0};
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    CHECK_OK(train("gpu:0", away, NULL, &err));
+    plant(NULL, 0, 0, 0);
+    r.first = stk_now_ns();
+    stk_trace_enable(0);
+    CHECK_OK(train("gpu:0", seen, NULL, &err));
+    stk_trace_disable();
+    r.last = stk_now_ns();
+    stk_trace_drain(look, &r, NULL);
+    printf("%lld kernels, %lld uploads, %lld downloads\n", (long long)r.kernels,
+           (long long)r.uploads, (long long)r.downloads);
+    CHECK_EQ_I64(r.wrong, 0);
+    CHECK_EQ_I64(r.kernels, calls("cuLaunchKernel"));
+    CHECK_EQ_I64(calls("cuGraphLaunch"), 0);
+    CHECK(r.uploads >= 2 * (STEPS - 1) &&
+          r.downloads >= STEPS); /* rows are made by the first run */
+    CHECK(!memcmp(away, seen, sizeof away));
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+/* Without clocks to compare, or events, there is no row, and nothing else is different. */
+TEST(a_trace_without_events)
+{
+    static const char *const functions[] = {"cuEventElapsedTime", "cuEventQuery", "cuEventRecord"};
+    double away[STEPS];
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    for (int i = 0; i < 3; i++)
+        for (int64_t after = 0; after < 40; after += 13) {
+            plant(functions[i], after, CUDA_ERROR_INVALID_HANDLE, 0);
+            stk_trace_enable(0);
+            stk_status status = train("gpu:0", away, NULL, &err);
+            stk_trace_disable();
+            stk_trace_drain(look, &(rows){0}, NULL);
+            if (i < 2) CHECK_OK(status);
+            plant(NULL, 0, 0, 0);
+            CHECK_EQ_I64(left_over(), 0);
+        }
+}
+
+/* ---- shapes that are hard -------------------------------------------------------------------------------- */
+
+/* The same graph there and on the CPU. */
+static void compare_outputs(stk_graph *g, int n, const char *const *names, stk_tensor *const *feeds)
+{
+    stk_tensor *all[2][8] = {{0}};
+    stk_error err = {0};
+    for (int k = 0; k < 2; k++) {
+        stk_device *d = NULL;
+        stk_program *p = NULL;
+        CHECK_OK(stk_device_open(k ? "gpu:0" : "cpu:0", 0, &d, &err));
+        CHECK_OK(stk_program_new(g, &(stk_program_options){.device = d}, &p, &err));
+        for (int i = 0; p && names[i]; i++) CHECK_OK(stk_program_feed(p, names[i], feeds[i], &err));
+        if (p) CHECK_OK(stk_program_run(p, 1, &err));
+        for (int i = 0; p && i < n; i++) {
+            char name[8];
+            snprintf(name, sizeof name, "y%d", i);
+            CHECK_OK(stk_program_read(p, name, &all[k][i], &err));
+        }
+        stk_program_release(p);
+        stk_device_release(d);
+    }
+    for (int i = 0; i < n && all[0][i] && all[1][i]; i++) {
+        int64_t count = stk_tensor_count(all[0][i]), wrong = 0;
+        CHECK_EQ_I64(stk_tensor_count(all[1][i]), count);
+        for (int64_t j = 0; j < count; j++) {
+            double a = stk_tensor_at(all[0][i], j), b = stk_tensor_at(all[1][i], j);
+            wrong += !(fabs(a - b) <= 1e-5 * (1 + fabs(a)));
+        }
+        CHECK_EQ_I64(wrong, 0);
+    }
+    for (int i = 0; i < 16; i++) stk_tensor_release(all[i / 8][i % 8]);
+    CHECK_EQ_I64(left_over(), 0);
+}
+
+/* CUDA takes 65535 groups on the second and third axis of a grid. */
+TEST(more_groups_than_an_axis_has)
+{
+    enum { BATCHES = 65537, ROWS = 64 * 65536 + 1 };
+    stk_graph *g = NULL;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val a = stk_g_input(g, "a", STK_F32, 3, (int64_t[]){BATCHES, 1, 2});
+    stk_val b = stk_g_input(g, "b", STK_F32, 3, (int64_t[]){BATCHES, 2, 2});
+    stk_val c = stk_g_input(g, "c", STK_F32, 2, (int64_t[]){ROWS, 2});
+    stk_val w = stk_g_input(g, "w", STK_F32, 2, (int64_t[]){2, 1});
+    stk_g_output(g, "y0", stk_g_matmul(g, a, b));
+    stk_g_output(g, "y1", stk_g_matmul(g, c, w));
+    stk_tensor *feeds[] = {numbers(STK_F32, 3, (int64_t[]){BATCHES, 1, 2}, 1, 1),
+                           numbers(STK_F32, 3, (int64_t[]){BATCHES, 2, 2}, 1, 2),
+                           numbers(STK_F32, 2, (int64_t[]){ROWS, 2}, 1, 3),
+                           numbers(STK_F32, 2, (int64_t[]){2, 1}, 1, 4)};
+    compare_outputs(g, 2, (const char *[]){"a", "b", "c", "w", NULL}, feeds);
+    for (int i = 0; i < 4; i++) stk_tensor_release(feeds[i]);
+    stk_graph_release(g);
+}
+
+TEST(tensors_without_elements)
+{
+    stk_graph *g = NULL;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val none = stk_g_input(g, "none", STK_F32, 2, (int64_t[]){0, 4});
+    stk_val some = stk_g_input(g, "some", STK_F32, 2, (int64_t[]){4, 3});
+    stk_val thin = stk_g_input(g, "thin", STK_F32, 2, (int64_t[]){2, 0});
+    stk_val product = stk_g_matmul(g, none, some);
+    stk_g_output(g, "y0", stk_g_relu(g, product));
+    stk_g_output(g, "y1", stk_g_sum(g, product, 1, (int32_t[]){0}, false));
+    stk_g_output(g, "y2", stk_g_softmax(g, product, -1));
+    stk_g_output(g, "y3", stk_g_concat(g, 2, (stk_val[]){product, some}, 0));
+    stk_val wide = stk_g_reshape(g, none, 2, (int64_t[]){0, 3});
+    stk_g_output(g, "y4", stk_g_matmul(g, thin, wide)); /* nothing to add up: zeros */
+    stk_tensor *feeds[] = {numbers(STK_F32, 2, (int64_t[]){0, 4}, 1, 1),
+                           numbers(STK_F32, 2, (int64_t[]){4, 3}, 1, 2),
+                           numbers(STK_F32, 2, (int64_t[]){2, 0}, 1, 3)};
+    compare_outputs(g, 5, (const char *[]){"none", "some", "thin", NULL}, feeds);
+    for (int i = 0; i < 3; i++) stk_tensor_release(feeds[i]);
+    stk_graph_release(g);
+}
+
+/* An array over 2^31 bytes is refused with the way out, before anything of its size is made. */
+TEST(an_array_that_kernels_cannot_count)
+{
+    stk_graph *g = NULL;
+    stk_device *d = NULL;
+    stk_program *p = NULL;
+    stk_error err = {0};
+    if (!has_cuda()) return;
+    memory_of((size_t)64 << 30);
+    REQUIRE(CHECK_OK(stk_device_open("gpu:0", 0, &d, &err)));
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){1 << 15, 1 << 15});
+    stk_g_output(g, "y", stk_g_sum(g, stk_g_relu(g, x), 0, NULL, false));
+    CHECK_EQ_I64(stk_program_new(g, &(stk_program_options){.device = d}, &p, &err),
+                 STK_ERR_UNSUPPORTED);
+    CHECK(strstr(err.message, "2^31") && strstr(err.message, "smaller batch"));
+    stk_program_release(p);
+    stk_graph_release(g);
+    stk_device_release(d);
+    memory_of((size_t)4 << 30);
+    CHECK_EQ_I64(left_over(), 0);
+}
+
 /* ---- faults ---------------------------------------------------------------------------------------------- */
 
 /* The fault at its first chance, its second, ... until a training goes through. Nothing may be left over. */
@@ -159,6 +366,27 @@ TEST(a_card_that_is_lost)
                     STK_ERR_DEVICE, "checkpoint");
     fail_everywhere("cuStreamSynchronize", CUDA_ERROR_LAUNCH_FAILED, 1, STK_ERR_DEVICE,
                     STK_ERR_MEMORY, "");
+}
+
+/* A context belongs to the process that made it. */
+TEST(a_process_that_was_forked)
+{
+    stk_device *d = NULL;
+    stk_error err = {0};
+    int state = -1;
+    if (!has_cuda()) return;
+    plant(NULL, 0, 0, 0);
+    REQUIRE(CHECK_OK(stk_device_open("gpu:0", 0, &d, &err)));
+    pid_t child = fork();
+    if (child == 0) {
+        stk_block *b = d->vt->memory.alloc(d, 100);
+        stk_status status = d->vt->queue.wait(d, &err);
+        _exit(!b && status == STK_ERR_DEVICE && strstr(err.message, "spawn") ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &state, 0) == child && state == 0);
+    CHECK_OK(d->vt->queue.wait(d, &err));
+    stk_device_release(d);
+    CHECK_EQ_I64(left_over(), 0);
 }
 
 TEST(opening_that_fails)

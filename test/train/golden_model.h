@@ -538,6 +538,19 @@ static inline void golden_model_check(const char *path)
     golden_model_close(&m);
 }
 
+/* STK_GOLDEN_MODEL=conv2d,lstm: files whose names hold one of these; unset: all. */
+static inline bool golden_wanted(const char *name)
+{
+    const char *only = getenv("STK_GOLDEN_MODEL");
+    char word[64];
+    if (!only || !*only) return true;
+    for (; *only; only += strcspn(only, ","), only += *only == ',') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(only, ","), only);
+        if (*word && strstr(name, word)) return true;
+    }
+    return false;
+}
+
 /* All files whose names start with one of the words (a list that ends with NULL), or with none of them when not `with`. Returns
  * how many there were. */
 static inline int32_t golden_models_check(const char *const *words, bool with)
@@ -548,8 +561,7 @@ static inline int32_t golden_models_check(const char *const *words, bool with)
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         bool match = false;
         char path[1024];
-        const char *only = getenv("STK_GOLDEN_MODEL"); /* for looking at one of them */
-        if (!strstr(entry->d_name, ".npz") || (only && !strstr(entry->d_name, only))) continue;
+        if (!strstr(entry->d_name, ".npz") || !golden_wanted(entry->d_name)) continue;
         for (const char *const *word = words; *word; word++)
             match |= !strncmp(entry->d_name, *word, strlen(*word));
         if (match != with) continue;

@@ -5,7 +5,8 @@ static const char *const others[] = {"loss_", "optimizer_", "mixed_", NULL};
 
 TEST(models_agree_with_keras)
 {
-    CHECK(golden_models_check(others, false) >= 45 || getenv("STK_GOLDEN_MODEL"));
+    int32_t count = golden_models_check(others, false);
+    CHECK(count >= 45 || (count > 0 && getenv("STK_GOLDEN_MODEL")));
 }
 
 TEST_MAIN()

@@ -40,6 +40,10 @@ void stk_cl_kernel(stk_cl_build *b, const char *text, const char *kernel, const 
     va_start(list, options);
     vsnprintf(all, sizeof all, options, list);
     va_end(list);
+    size_t used = strlen(all);
+    if (b->axes[0])
+        snprintf(all + used, sizeof all - used, " -DSK_GX=%d -DSK_GY=%d", (int)b->axes[0],
+                 (int)b->axes[1]);
     stk_cl_kernel_of(b, stk_cl_text(text), kernel, all);
 }
 
@@ -133,9 +137,36 @@ static void finish_step(stk_cl_build *b)
     memcpy(s->slots, b->slot, (size_t)b->nslots * sizeof *s->slots);
 }
 
+void stk_cl_axes(stk_cl_build *b, int64_t x, int64_t y, int64_t z)
+{
+    if (!b->d->axis_limit || (y <= b->d->axis_limit && z <= b->d->axis_limit)) return;
+    b->axes[0] = x;
+    b->axes[1] = y;
+}
+
+/* Kernels count groups, and the items of a grid of one axis, in 32 bits. */
+static bool is_countable(stk_cl_build *b, int64_t x, int64_t y, int64_t z, int64_t group)
+{
+    int64_t items = y == 1 && z == 1 ? group : 1;
+    if (x <= INT32_MAX / items && y <= INT32_MAX && z <= INT32_MAX) return true;
+    stk_cl_give_up(b,
+                   stk_fail(b->err, STK_ERR_UNSUPPORTED,
+                            "%s: %lld x %lld x %lld groups of %lld; kernels of %s count to 2^31: "
+                            "use a smaller batch, or --device cpu",
+                            b->task->label, (long long)x, (long long)y, (long long)z,
+                            (long long)group, b->d->device.name));
+    return false;
+}
+
 void stk_cl_groups(stk_cl_build *b, int64_t x, int64_t y, int64_t z, int64_t group)
 {
-    if (idle(b)) return;
+    bool folded = b->axes[0] != 0;
+    b->axes[0] = b->axes[1] = 0;
+    if (idle(b) || !is_countable(b, folded ? x * y * z : x, folded ? 2 : y, z, group)) return;
+    if (folded) {
+        x *= y * z;
+        y = z = 1;
+    }
     stk_cl_step *s = b->step;
     s->local[0] = (size_t)group;
     s->local[1] = s->local[2] = 1;

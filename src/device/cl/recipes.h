@@ -38,6 +38,7 @@ typedef struct stk_cl_build {
     /* the launch at hand */
     stk_cl_step *step;
     int32_t args;
+    int64_t axes[2]; /* of a grid that is folded to one axis; 0: it is not */
     stk_cl_place slot[STK_CL_ARGS];
     int32_t nslots;
     /* what was made */
@@ -60,6 +61,9 @@ void stk_cl_table_arg(stk_cl_build *b, const void *numbers, size_t bytes, int64_
 void stk_cl_numbers(stk_cl_build *b, const void *numbers, size_t bytes); /* by value */
 void stk_cl_grid(stk_cl_build *b, int64_t items, int64_t group);         /* rounded up to groups */
 void stk_cl_groups(stk_cl_build *b, int64_t x, int64_t y, int64_t z, int64_t group);
+/* Before a kernel whose grid has several axes: where the device does not take as many groups on the second or third of them, the grid has one axis
+ * instead, and the text is told how long they were (SK_GX, SK_GY). */
+void stk_cl_axes(stk_cl_build *b, int64_t x, int64_t y, int64_t z);
 int64_t stk_cl_room(stk_cl_build *b, int64_t bytes); /* scratch memory of the task */
 void stk_cl_give_up(stk_cl_build *b, stk_status status);
 

@@ -89,6 +89,7 @@ static void emit_tiled(stk_cl_build *b, const stk_conv *c, int what)
     if (results == 0) return;
     p.part = (int)q.depth;
     if (what == WEIGHT) split(&p, q.depth, stk_max_i64(128 / stk_max_i64(x * y, 1), 1));
+    stk_cl_axes(b, x, y, c->groups * p.splits);
     start(b, c, what, TILED, "");
     int64_t room = put_arguments(b, c, &p, results);
     stk_cl_numbers(b, &p, sizeof p);

@@ -101,6 +101,7 @@ static void emit_tiled(stk_cl_build *b, const void *params)
         p.batch_c = (int)(g->m * g->n);
         room = stk_cl_room(b, splits * count * item);
     }
+    stk_cl_axes(b, x, y, g->batch * splits);
     emit_product(b, g, "-DSK_WIDE=0 -DSK_BM=64 -DSK_BN=64 -DSK_TM=4 -DSK_TN=4");
     stk_cl_arg(b, 0, item);
     stk_cl_arg(b, 1, item);

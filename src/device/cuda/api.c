@@ -147,11 +147,13 @@ static void say_no_compiler(const search *s)
 {
     const char *wish = getenv("STOKER_NVRTC");
     int major = table.driver / 1000, minor = table.driver % 1000 / 10;
+    /* (the name of the wheel, since 13 without a number) */
+    const char *wheel = major >= 13 ? "nvidia-cuda-nvrtc" : "nvidia-cuda-nvrtc-cu12";
     if (s->newer)
         because("an NVIDIA driver for CUDA %d.%d is here, but its compiler is newer (NVRTC %d.%d): "
-                "update the driver, or install NVRTC %d (pip install nvidia-cuda-nvrtc-cu%d) or "
-                "name it in STOKER_NVRTC",
-                major, minor, s->newer / 1000, s->newer % 1000 / 10, major, major);
+                "update the driver, or install NVRTC %d (pip install '%s<%d') or name it in "
+                "STOKER_NVRTC",
+                major, minor, s->newer / 1000, s->newer % 1000 / 10, major, wheel, major + 1);
     else if (s->older)
         because("an NVIDIA card of compute capability %d.%d is here, but NVRTC %d.%d does not "
                 "compile for cards as old: install an older one or name it in STOKER_NVRTC",
@@ -162,8 +164,8 @@ static void say_no_compiler(const search *s)
                 major, minor, wish);
     else
         because("an NVIDIA driver for CUDA %d.%d is here, but not the compiler NVRTC: pip install "
-                "nvidia-cuda-nvrtc%s, or name libnvrtc.so in STOKER_NVRTC",
-                major, minor, major >= 13 ? "" : "-cu12");
+                "%s, or name libnvrtc.so in STOKER_NVRTC",
+                major, minor, wheel);
 }
 
 /* The first that compiles for all cards; else the first that does for one. */

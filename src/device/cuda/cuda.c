@@ -142,6 +142,7 @@ static void read_facts(stk_cuda *d, const card *c)
     d->base.group_limit =
         (size_t)attribute(d->cu, d->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     d->base.parameter_limit = 4096;
+    d->base.axis_limit = 65535;
     d->base.memory = d->base.largest = left;
     snprintf(d->base.about, sizeof d->base.about, "%s, compute capability %d.%d, CUDA driver %d.%d",
              name, d->sm / 10, d->sm % 10, d->cu->driver / 1000, d->cu->driver % 1000 / 10);

@@ -36,21 +36,6 @@ typedef struct replays {
 
 /* ---- loading --------------------------------------------------------------------------------------------- */
 
-static stk_status check_grids(const stk_cl_sequence *s, const char *name, stk_error *err)
-{
-    enum { MOST = 65535 };
-    for (int64_t i = 0; i < s->nsteps; i++) {
-        const size_t *n = s->steps[i].global, *m = s->steps[i].local;
-        if (n[1] / m[1] > MOST || n[2] / m[2] > MOST || n[0] / m[0] > INT32_MAX)
-            return stk_fail(
-                err, STK_ERR_UNSUPPORTED,
-                "%s: a launch of %zu x %zu x %zu groups; CUDA takes 65535 of the second "
-                "and third: use a smaller batch, or --device cpu",
-                name, n[0] / m[0], n[1] / m[1], n[2] / m[2]);
-    }
-    return STK_OK;
-}
-
 /* Bindings of the graphs, places of all arguments, pinned memory for the numbers of runs that may be under way. */
 static stk_status make_room(stk_cl_sequence *s, const stk_plan *p, stk_error *err)
 {
@@ -75,9 +60,9 @@ stk_status stk_cuda_load(stk_device *device, stk_plan *p, stk_sequence **out, st
 {
     STK_TRY(stk_cl_load(device, p, out, err));
     stk_cl_sequence *s = (stk_cl_sequence *)*out;
-    stk_status status = check_grids(s, device->name, err);
-    if (status == STK_OK && !(s->own = stk_calloc(1, sizeof(replays))))
-        status = stk_fail_memory(err, "graphs", sizeof(replays));
+    stk_status status = STK_OK;
+    s->own = stk_calloc(1, sizeof(replays));
+    if (!s->own) status = stk_fail_memory(err, "graphs", sizeof(replays));
     if (status == STK_OK) status = make_room(s, p, err);
     if (status != STK_OK) {
         stk_cuda_unload(*out);

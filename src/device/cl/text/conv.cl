@@ -271,6 +271,15 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
  *     0, 1   rows: pixels, depth: taps and channels, columns: channels made
  *     2      rows: taps and input channels, depth: pixels (in parts), columns: output channels */
 #define SK_BK 16
+#ifdef SK_GX /* a grid that the device does not take: all of it on the first axis */
+#define SK_AXIS_M (SK_GROUP % SK_GX)
+#define SK_AXIS_N (SK_GROUP / SK_GX % SK_GY)
+#define SK_AXIS_G (SK_GROUP / SK_GX / SK_GY)
+#else
+#define SK_AXIS_M SK_GROUP
+#define SK_AXIS_N SK_GROUP_Y
+#define SK_AXIS_G SK_GROUP_Z
+#endif
 SK_FN SK_R sk_left(SK_GLOBAL const SK_R *x, const sk_conv p, int row, int k, int group)
 {
 #if SK_WHAT < 2
@@ -296,8 +305,8 @@ SK_KERNEL void conv(SK_IN(SK_R, x), SK_IN(SK_R, w), SK_OUT(SK_R, y), const sk_co
     SK_USE_IN(SK_R, x);
     SK_USE_IN(SK_R, w);
     SK_USE_OUT(SK_R, y);
-    int t = SK_LANE, tx = t % 16, ty = t / 16, n0 = SK_GROUP_Y * 64, m0 = SK_GROUP * 64, e, i, j, k;
-    int group = SK_GROUP_Z / p.splits, part = SK_GROUP_Z % p.splits;
+    int t = SK_LANE, tx = t % 16, ty = t / 16, n0 = SK_AXIS_N * 64, m0 = SK_AXIS_M * 64, e, i, j, k;
+    int group = SK_AXIS_G / p.splits, part = SK_AXIS_G % p.splits;
 #if SK_WHAT < 2
     int rows = SK_ROWS, depth = SK_TAPS * SK_DEEP;
 #else

@@ -140,15 +140,24 @@ gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS const sk_gemm 
  * local memory. The third axis of the grid is batch and part of k. */
 #define SK_BK 16
 #define SK_XS (SK_BN / SK_TN)
+#ifdef SK_GX /* a grid that the device does not take: all of it on the first axis */
+#define SK_AXIS_N (SK_GROUP % SK_GX)
+#define SK_AXIS_M (SK_GROUP / SK_GX % SK_GY)
+#define SK_AXIS_B (SK_GROUP / SK_GX / SK_GY)
+#else
+#define SK_AXIS_N SK_GROUP
+#define SK_AXIS_M SK_GROUP_Y
+#define SK_AXIS_B SK_GROUP_Z
+#endif
 SK_KERNEL void gemm(SK_IN(SK_T, a), SK_IN(SK_T, b), SK_OUT(SK_T, c), SK_END_ARGS const sk_gemm p)
 {
     SK_LOCAL SK_R as[SK_BK * (SK_BM + 1)], bs[SK_BK * (SK_BN + 1)];
-    int t = SK_LANE, tx = t % SK_XS, ty = t / SK_XS, n0 = SK_GROUP * SK_BN, m0 = SK_GROUP_Y * SK_BM;
-    int batch = SK_GROUP_Z / p.splits, part = SK_GROUP_Z % p.splits, k0, e, i, j, k;
+    int t = SK_LANE, tx = t % SK_XS, ty = t / SK_XS, n0 = SK_AXIS_N * SK_BN, m0 = SK_AXIS_M * SK_BM;
+    int batch = SK_AXIS_B / p.splits, part = SK_AXIS_B % p.splits, k0, e, i, j, k;
     int begin = part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
     SK_GLOBAL const SK_T *a = a_block + a_at + batch * p.batch_a;
     SK_GLOBAL const SK_T *b = b_block + b_at + batch * p.batch_b;
-    SK_GLOBAL SK_T *c = c_block + c_at + SK_GROUP_Z * p.batch_c;
+    SK_GLOBAL SK_T *c = c_block + c_at + SK_AXIS_B * p.batch_c;
     SK_R sum[SK_TM][SK_TN];
     SK_END_USE;
     for (i = 0; i < SK_TM; i++)
