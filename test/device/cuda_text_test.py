@@ -1,6 +1,6 @@
 """Kernel text of src/device/cl/text as CUDA C: every text, with the options of its recipes, through NVRTC to machine code for cards from
 sm_75 on, with the options of the library. Warnings are errors; so are spilled registers and kernels with more registers than a card has for
-the groups that should run beside each other. Exit code 77 (skipped) where the CUDA toolkit is not installed.
+the groups that should run beside each other. And what api.h and api.def declare by hand against NVIDIA's own headers and stub. Exit code 77 (skipped) where the CUDA toolkit is not installed.
 
     cuda_text_test.py SOURCE_FOLDER [ARCHITECTURE ... | all]
 """
@@ -24,9 +24,12 @@ def options():
         yield "gemm.cl", types + TILES + " -DSK_END=0"
     for end in (1, 2, 3):
         yield "gemm.cl", F32 + TILES + f" -DSK_END={end}"
+    folded = " -DSK_GX=3 -DSK_GY=65537"  # a grid of more groups than CUDA takes on an axis
+    yield "gemm.cl", F32 + TILES + " -DSK_END=0" + folded
     for what in (0, 1, 2):
         for how in (0, 2):
             yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW={how}"
+        yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW=2" + folded
     for kind in range(8):
         yield "reduce.cl", F32 + f" -DSK_KIND={kind}"
         yield "reduce.cl", I32 + f" -DSK_KIND={kind}"
@@ -141,6 +144,35 @@ def judge(name, made, said):
     return (f"{max(registers)} registers, more than {budget}" if max(registers) > budget else ""), max(registers)
 
 
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def declarations(folder):
+    """What is wrong with the constants and names that are declared by hand."""
+    headers = [glob.glob(f"/usr/local/cuda*/include/{name}.h") for name in ("cuda", "nvrtc")]
+    if not all(headers):
+        return []
+    real = "\n".join(read(sorted(found)[-1]) for found in headers)
+    wrong = []
+    for name, value in re.findall(r"\b((?:CU|NVRTC)\w+) = (\d+)", read(os.path.join(folder, "api.h"))):
+        there = re.search(rf"\b{name}\s*(?:=\s*)?(0x[0-9a-fA-F]+|\d+)", real)
+        if not there or int(there[1], 0) != int(value):
+            wrong.append(f"{name} is {there[1] if there else 'nowhere'}, not {value}")
+    stubs = sorted(glob.glob("/usr/local/cuda*/lib64/stubs/libcuda.so"))
+    driver = ctypes.CDLL(stubs[-1]) if stubs else None
+    for name, arguments in re.findall(r"STK_CU\((\w+), int,\s*\(([^)]*)", read(os.path.join(folder, "api.def"))):
+        if driver and not hasattr(driver, name):
+            wrong.append(f"no {name} in the driver")
+        known = re.search(rf"#define (\w+)\s+(?:__CUDA_API_\w+\()?{name}\b", real)  # the header gives it another name
+        plain = known[1] if known else name
+        there = re.search(rf"CUresult CUDAAPI {plain}\(([^)]*)\)", real)
+        if not there or there[1].count(",") != arguments.count(","):
+            wrong.append(f"{name}({arguments}), but {there[1] if there else 'nothing'}")
+    return wrong
+
+
 def main():
     nvrtc, architectures = open_nvrtc(), sys.argv[2:] or ["75", "120"]
     if not nvrtc:
@@ -149,7 +181,10 @@ def main():
     if architectures == ["all"]:
         architectures = ALL
     folder = os.path.join(sys.argv[1], "src/device/cl/text")
-    texts, most, bad, tried = {}, {}, 0, 0
+    texts, most, tried = {}, {}, 0
+    wrong = declarations(os.path.join(sys.argv[1], "src/device/cuda"))
+    bad = len(wrong)
+    print("\n".join(wrong), end="\n" if wrong else "")
     for name in os.listdir(folder):
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             texts[name] = f.read()
