@@ -27,9 +27,10 @@ static const char *architecture(const stk_cuda *d, char *out, size_t size)
 /* No contraction: what is fused is spelled out, so that all devices have the same bits. */
 static void all_options(const stk_cl_device *device, char *out, size_t size)
 {
+    const stk_cuda *d = (const stk_cuda *)device;
     char text[64];
-    snprintf(out, size, "%s --fmad=false --diag-suppress=177",
-             architecture((const stk_cuda *)device, text, sizeof text));
+    snprintf(out, size, "%s --fmad=false%s", architecture(d, text, sizeof text),
+             d->cu->nvrtc >= 12000 ? " --diag-suppress=177" : ""); /* (NVRTC 11 has no such word) */
 }
 
 static char *log_of(const stk_cu *cu, nvrtcProgram program)

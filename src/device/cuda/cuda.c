@@ -1,6 +1,7 @@
 /* cuda.c - which cards there are, and how one is opened. */
 #include "device/cuda/cuda.h"
 
+#include "base/cpus.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -127,13 +128,25 @@ static stk_device_vt vt = {.kernels = {.supports = stk_cl_supports,
                            .describe = describe,
                            .release = release};
 
+/* A card that shares the host's memory counts pages of files as taken, which the system gives up when somebody wants them. */
+static size_t free_memory(stk_cuda *d)
+{
+    size_t left = 0, all = 0;
+    if (d->cu->cuMemGetInfo_v2(&left, &all) != CUDA_SUCCESS) {
+        (void)d->cu->cuDeviceTotalMem_v2(&left, d->id);
+        return left;
+    }
+    if (attribute(d->cu, d->id, CU_DEVICE_ATTRIBUTE_INTEGRATED)) {
+        size_t host = (size_t)stk_min_i64(stk_memory_left(""), (int64_t)all);
+        if (host > left) left = host;
+    }
+    return left;
+}
+
 static void read_facts(stk_cuda *d, const card *c)
 {
     char name[100] = "";
-    size_t left = 0, all = 0;
     (void)d->cu->cuDeviceGetName(name, sizeof name, d->id);
-    if (d->cu->cuMemGetInfo_v2(&left, &all) != CUDA_SUCCESS)
-        (void)d->cu->cuDeviceTotalMem_v2(&left, d->id);
     d->sm = c->sm;
     d->target = c->target;
     d->machine = c->target == c->sm;
@@ -143,7 +156,7 @@ static void read_facts(stk_cuda *d, const card *c)
         (size_t)attribute(d->cu, d->id, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     d->base.parameter_limit = 4096;
     d->base.axis_limit = 65535;
-    d->base.memory = d->base.largest = left;
+    d->base.memory = d->base.largest = free_memory(d);
     snprintf(d->base.about, sizeof d->base.about, "%s, compute capability %d.%d, CUDA driver %d.%d",
              name, d->sm / 10, d->sm % 10, d->cu->driver / 1000, d->cu->driver % 1000 / 10);
     snprintf(d->base.driver, sizeof d->base.driver, "%s|sm_%d|for %d|driver %d|nvrtc %d", name,
