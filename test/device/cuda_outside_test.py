@@ -1,13 +1,16 @@
-"""What a user of an NVIDIA card is told when something is wrong with card, driver or compiler, each in a process of its own (a driver is opened once), over
-the driver that is none (fake_cuda.h). Exit code 77 (skipped) where there is no OpenCL device for it to stand on.
+"""What a user of an NVIDIA card sees, over the driver that is none (fake_cuda.h): books of a profile, and what is said when something is wrong with card,
+driver or compiler, each in a process of its own (a driver is opened once). Exit code 77 (skipped) where there is no OpenCL device for it to stand on.
 
-    cuda_faults_test.py path/to/stoker path/to/libstk_fake_cuda.so
+    cuda_outside_test.py path/to/stoker path/to/libstk_fake_cuda.so
 """
+import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 STOKER, FAKE = (os.path.abspath(path) for path in sys.argv[1:3])
 
@@ -16,6 +19,37 @@ def run(*arguments, **variables):
     environment = {**os.environ, "STOKER_CUDA": FAKE, "STOKER_NVRTC": FAKE, **variables}
     done = subprocess.run([STOKER, *arguments], env=environment, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout + done.stderr
+
+
+def npy(kind, shape, data):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    head += " " * (-(10 + len(head) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data
+
+
+def dense(units, activation):
+    return {"class_name": "Dense", "config": {"units": units, "activation": activation}}
+
+
+class Profile(unittest.TestCase):
+    def test_books_and_rows(self):
+        rows, width = 320, 16
+        with tempfile.TemporaryDirectory() as folder:
+            model, data, trace = (os.path.join(folder, name) for name in ("m.json", "d.npz", "t.json"))
+            layers = [{"class_name": "InputLayer", "config": {"batch_shape": [None, width]}}, dense(32, "relu"), dense(3, "softmax")]
+            with open(model, "w", encoding="utf-8") as f:
+                json.dump({"class_name": "Sequential", "config": {"name": "m", "layers": layers}}, f)
+            with zipfile.ZipFile(data, "w") as z:
+                x = [(i * 7 % 11) / 11 for i in range(rows * width)]
+                z.writestr("x.npy", npy("<f4", (rows, width), struct.pack(f"<{len(x)}f", *x)))
+                z.writestr("y.npy", npy("<i8", (rows,), struct.pack(f"<{rows}q", *(i % 3 for i in range(rows)))))
+            code, text = run("profile", model, data, "--device", "gpu:0", "--count", "40", "--trace", trace)
+            self.assertEqual(code, 0, text)
+            for word in ("kernels", "optimizer", "matmul", "tiled", "all on gpu:0"):
+                self.assertIn(word, text)
+            with open(trace, encoding="utf-8") as f:
+                seen = f.read()
+            self.assertIn("gpu:0 queue", seen)
 
 
 class Faults(unittest.TestCase):
