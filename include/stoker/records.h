@@ -105,6 +105,9 @@ STK_API STK_MUST_USE stk_status stk_record_write(stk_record_writer *writer, cons
 STK_API STK_MUST_USE stk_status stk_record_writer_commit(stk_record_writer *writer, stk_error *err);
 STK_API void stk_record_writer_abandon(stk_record_writer *writer); /* NULL is fine */
 
+/* The checksum that stands behind records, and in TensorFlow's event files and checkpoints: CRC-32C, masked. */
+STK_API uint32_t stk_record_checksum(const void *data, size_t size);
+
 /* ---- tf.train.Example and SequenceExample ------------------------------------------------------- */
 
 /* Writing: named tensors. int64, float32 and string are stored as such; other integers and bool

@@ -398,9 +398,24 @@ static PyObject *fields(PyObject *module, PyObject *bytes)
     return list;
 }
 
+/* masked_crc(buffer) -> the checksum of records, events and checkpoints. */
+static PyObject *masked_crc(PyObject *module, PyObject *data)
+{
+    (void)module;
+    Py_buffer view;
+    uint32_t sum = 0;
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    sum = stk_record_checksum(view.buf, (size_t)view.len);
+    Py_END_ALLOW_THREADS;
+    PyBuffer_Release(&view);
+    return PyLong_FromUnsignedLong(sum);
+}
+
 PyMethodDef py_message_functions[] = {{"message_encode", encode, METH_VARARGS, NULL},
                                       {"message_field", field, METH_VARARGS, NULL},
                                       {"message_values", check_values, METH_VARARGS, NULL},
                                       {"message_decode", decode, METH_VARARGS, NULL},
                                       {"message_fields", fields, METH_O, NULL},
+                                      {"masked_crc", masked_crc, METH_O, NULL},
                                       {NULL, NULL, 0, NULL}};

@@ -291,6 +291,12 @@ static stk_status write_and_read(stk_compression compression)
     return status;
 }
 
+TEST(the_checksum_is_crc32c_masked)
+{
+    CHECK(stk_record_checksum("123456789", 9) == 0xc78ab0e5u);
+    CHECK(stk_record_checksum("", 0) == 0xa282ead8u);
+}
+
 TEST(no_memory_is_an_ordinary_error)
 {
     OOM_LOOP(write_and_read(STK_COMPRESSION_NONE));

@@ -19,6 +19,10 @@ class TFOptimizer(base_optimizer.BaseOptimizer):
         raise ValueError("stateless_apply is not supported with the TensorFlow backend (as it is incompatible with "
                          "tf.distribute).")
 
+    def apply(self, grads, trainable_variables=None):
+        """Gradients by rows are summed up first: a row that was gathered twice has one gradient."""
+        return super().apply([_tf.convert_to_tensor(g) if isinstance(g, _tf.IndexedSlices) else g for g in grads], trainable_variables)
+
     def _change(self, variable, value, how, rows):
         variable = _inner(variable)
         if isinstance(value, _tf.IndexedSlices):

@@ -1,44 +1,23 @@
-"""tf.train.Checkpoint: the state of objects, by the way that leads to it, in files that are Stoker's own.
+"""tf.train.Checkpoint: the state of objects in TensorFlow's own files, read and written.
 
-    ckpt-1.index                   JSON: dtype, shape and place of every value
+    ckpt-1.index                   where the bytes of each value are, and the graph of objects (_bundle.py, _trackables.py)
     ckpt-1.data-00000-of-00001     the bytes
-    checkpoint                     which ones there are, as TensorFlow writes it
+    checkpoint                     which ones there are
 
-What does not exist yet when a checkpoint is restored (a model that was not built) gets its values when it is made.
+Checkpoints whose index is JSON are those of earlier versions of Stoker; they are still read (_checkpoint_old.py).
 """
-import functools
 import glob
-import json
 import os
 import re
 import time
 
-import numpy as np
-
 from stoker.tf import errors
-from stoker.tf._base import Variable, tensor
-
-_DATA = ".data-00000-of-00001"
+from stoker.tf._base import Variable
+from stoker.tf._trackables import GRAPH_KEY, ObjectGraph, Restoration, arrived, children, collect, is_keras, is_trackable
+from stoker.tf._wrappers import wrapped
 
 
 # Files.
-
-def _write(prefix, values):
-    os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
-    index, at = {}, 0
-    with open(prefix + _DATA + ".tmp", "wb") as file:
-        for key, value in values.items():
-            data = value if isinstance(value, bytes) else np.ascontiguousarray(value).tobytes()
-            kind = "bytes" if isinstance(value, bytes) else value.dtype.name
-            index[key] = {"dtype": kind, "shape": [] if isinstance(value, bytes) else list(value.shape), "at": at,
-                          "size": len(data)}
-            file.write(data)
-            at += len(data)
-    with open(prefix + ".index.tmp", "w") as file:
-        json.dump({"stoker": 1, "values": index}, file)
-    os.replace(prefix + _DATA + ".tmp", prefix + _DATA)
-    os.replace(prefix + ".index.tmp", prefix + ".index")
-
 
 class CheckpointReader:
     """The values of a checkpoint, by key."""
@@ -53,35 +32,30 @@ class CheckpointReader:
                                     f"for {prefix}", 5)
         with open(prefix + ".index", "rb") as file:
             text = file.read()
-        try:
-            self.index = json.loads(text)["values"]
-        except (ValueError, KeyError, UnicodeDecodeError):
-            raise errors.by_code[12](None, None, f"{prefix}: this checkpoint is in TensorFlow's own format, which is not read; "
-                                     "save the weights as .keras or .weights.h5 there", 12) from None
+        if text.startswith(b'{"stoker"'):
+            from stoker.tf._checkpoint_old import Values
+        else:
+            from stoker.tf._bundle import Bundle as Values
+        self._values = Values(prefix, text)
 
     def has_tensor(self, key):
-        return key in self.index
+        return key in self._values.entries
 
     def get_variable_to_shape_map(self):
-        return {k: v["shape"] for k, v in self.index.items()}
+        return {k: self._values.shape(k) for k in self._values.entries}
 
     def get_variable_to_dtype_map(self):
         from stoker.tf._specs import DType
 
-        return {k: DType(v["dtype"] if v["dtype"] != "bytes" else "string") for k, v in self.index.items()}
+        return {k: DType(self._values.dtype(k)) for k in self._values.entries}
 
     def get_tensor(self, key):
-        if key not in self.index:
+        if key not in self._values.entries:
             raise errors.by_code[5](None, None, f"Key {key} not found in checkpoint", 5)
-        entry = self.index[key]
-        with open(self.prefix + _DATA, "rb") as file:
-            file.seek(entry["at"])
-            data = file.read(entry["size"])
-        if entry["dtype"] == "bytes":
-            return data
-        from stoker.tf._specs import DType
+        return self._values.read(key)
 
-        return np.frombuffer(data, DType(entry["dtype"]).as_numpy_dtype).reshape(entry["shape"]).copy()
+    def debug_string(self):
+        return "\n".join(f"{k} (DT_{self._values.dtype(k).upper()}) {self._values.shape(k)}" for k in self._values.entries).encode()
 
 
 def load_checkpoint(ckpt_dir_or_file):
@@ -96,104 +70,27 @@ def load_variable(ckpt_dir_or_file, name):
     return CheckpointReader(ckpt_dir_or_file).get_tensor(name)
 
 
-# Objects.
-
-def _is_variable(x):
-    return isinstance(x, Variable) or (hasattr(x, "assign") and hasattr(x, "shape") and hasattr(x, "dtype"))
-
-
-def _is_keras(x):
-    return any(c.__module__.startswith("keras.") for c in type(x).__mro__)
-
-
-def _is_iterator(x):
-    return hasattr(x, "_save") and hasattr(x, "_restore")
-
-
-def _keras_parts(x):
-    """(own variables, inner objects) of a layer, model, optimizer or metric."""
-    if hasattr(x, "_layers"):
-        own = list(getattr(x, "_trainable_variables", ())) + list(getattr(x, "_non_trainable_variables", ()))
-        names = {id(v): k for k, v in vars(x).items() if not k.startswith("_")}
-        inner = [(names.get(id(layer), f"layer-{n}"), layer) for n, layer in enumerate(x._layers)]
-        inner += [(f"seed-{n}", g.state) for n, g in enumerate(getattr(x, "_seed_generators", ()))]
-        return own, inner
-    return list(getattr(x, "variables", ())), []
-
-
-def _children(x):
-    """Named parts of any other object."""
-    if isinstance(x, dict):
-        return [(str(k), v) for k, v in x.items()]
-    if isinstance(x, (list, tuple)):
-        return [(str(n), v) for n, v in enumerate(x)]
-    parts = dict(getattr(x, "__dict__", {}))
-    if hasattr(x, "_checkpoint_parts"):
-        parts = x._checkpoint_parts()
-    return [(k, v) for k, v in sorted(parts.items()) if not k.startswith("__")]
-
-
-def _is_worth(x):
-    return (_is_variable(x) or _is_iterator(x) or isinstance(x, (dict, list, tuple)) or _is_keras(x)
-            or hasattr(x, "_checkpoint_parts") or hasattr(x, "trainable_variables") or isinstance(x, Checkpoint))
-
-
-def _walk(root, visit, path="", above=()):
-    """visit(key, leaf) for every variable and iterator, by every way that leads there; visit(path, object) is told of Keras
-    objects and inner checkpoints, too."""
-    if id(root) in above:
-        return
-    if _is_variable(root) or _is_iterator(root):
-        visit(path + "/.ATTRIBUTES/VARIABLE_VALUE" if _is_variable(root) else path + "/.ATTRIBUTES/ITERATOR_STATE", root)
-        return
-    if not _is_worth(root) and path:
-        return
-    above = (*above, id(root))
-    join = path + "/" if path else ""
-    if _is_keras(root) and not isinstance(root, (dict, list, tuple)):
-        own, inner = _keras_parts(root)
-        visit(path, root)
-        used = set()
-        for n, v in enumerate(own):
-            name = getattr(v, "name", n)
-            _walk(v, visit, join + (f"{name}-{n}" if name in used else str(name)), above)
-            used.add(name)
-        for name, child in inner:
-            _walk(child, visit, join + name, above)
-        return
-    if isinstance(root, Checkpoint):
-        visit(path, root)
-    for name, child in _children(root):
-        _walk(child, visit, join + name, above)
-
-
-def _array(variable):
-    value = variable.numpy()
-    return np.asarray(value)
-
-
 class _Status:
-    """What restore gives."""
+    """What restore gives. It looks at the objects when it is asked: what came later counts."""
 
-    def __init__(self, checkpoint, reader, used, missing):
-        self._checkpoint, self._reader, self._used, self._missing = checkpoint, reader, used, missing
-
-    def _left(self):
-        return [k for k in self._reader.index if k not in self._used]
+    def __init__(self, checkpoint, restoration):
+        self._checkpoint, self._restoration = checkpoint, restoration
 
     def assert_consumed(self):
-        if self._left() or self._missing:
+        left, missing = self._restoration.unused(), self._restoration.unmatched(self._checkpoint)
+        if left or missing:
             raise AssertionError(f"Some Python objects were not bound to checkpointed values, or the other way round: values "
-                                 f"without object {self._left()[:5]}, objects without value {self._missing[:5]}")
+                                 f"without object {left[:5]}, objects without value {missing[:5]}")
         return self
 
     def assert_existing_objects_matched(self):
-        if self._missing:
-            raise AssertionError(f"No checkpointed value for {self._missing[:5]}")
+        missing = self._restoration.unmatched(self._checkpoint)
+        if missing:
+            raise AssertionError(f"No checkpointed value for {missing[:5]}")
         return self
 
     def assert_nontrivial_match(self):
-        if not self._used:
+        if not self._restoration.used:
             raise AssertionError("Nothing except the root object matched a checkpointed value.")
         return self
 
@@ -222,39 +119,31 @@ class Checkpoint:
     def __init__(self, root=None, **kwargs):
         self._root = root
         for name, value in kwargs.items():
-            if not _is_worth(value) and not hasattr(value, "__dict__"):
+            if not is_trackable(value) and not hasattr(value, "__dict__"):
                 raise ValueError(f"`Checkpoint` was expecting {name} to be a trackable object (an object derived from "
                                  f"`Trackable`), got {value}.")
             setattr(self, name, value)
-        self._names = list(kwargs)
         self._save_counter = None
 
     def __setattr__(self, name, value):
         """An object that comes after a restore gets its values when it comes."""
+        if not name.startswith("_"):
+            value = arrived(self, name, wrapped(value))
         object.__setattr__(self, name, value)
-        if self._pending is None or name.startswith("_"):
-            return
-        path, reader, used = self._pending
-
-        def visit(key, leaf):
-            if _is_variable(leaf) and reader.has_tensor(key):
-                _assign(leaf, reader.get_tensor(key), key)
-                used.add(key)
-
-        _walk(value, visit, f"{path}/{name}" if path else name)
-
-    _pending = None
 
     def _checkpoint_parts(self):
-        parts = {k: v for k, v in vars(self).items() if not k.startswith("_")}
-        if self._root is not None:
-            if _is_keras(self._root) or isinstance(self._root, (dict, list, tuple)):
-                parts["_root"] = self._root
-            else:
-                parts.update(_children(self._root))
+        parts = {}
+        if self._root is not None:  # its parts stand beside those that have names here
+            parts.update(children(self._root))
+        parts.update({k: v for k, v in vars(self).items() if not k.startswith("_") and (is_trackable(v) or is_keras(v))})
         if self._save_counter is not None:
             parts["save_counter"] = self._save_counter
         return parts
+
+    @property
+    def built(self):
+        """A root that was not built yet is waited for."""
+        return getattr(self._root, "built", True)
 
     @property
     def save_counter(self):
@@ -262,60 +151,35 @@ class Checkpoint:
             self._save_counter = Variable(0, dtype="int64", trainable=False, name="save_counter")
         return self._save_counter
 
-    def _values(self):
-        found = {}
-
-        def visit(key, leaf):
-            if _is_variable(leaf):
-                found[key] = _array(leaf)
-            elif _is_iterator(leaf):
-                found[key] = leaf._save()
-
-        _walk(self, visit)
-        return found
-
     def write(self, file_prefix, options=None):
+        from stoker.tf import _bundle
+
         prefix = os.fspath(file_prefix)
-        _write(prefix, self._values())
+        _bundle.write(prefix, collect(self))
         return prefix
 
     def save(self, file_prefix, options=None):
         self.save_counter.assign_add(1)
-        prefix = f"{os.fspath(file_prefix)}-{int(self.save_counter)}"
-        _write(prefix, self._values())
+        prefix = self.write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
         update_checkpoint_state(os.path.dirname(prefix) or ".", prefix, [prefix])
         return prefix
 
     def read(self, save_path, options=None):
         reader = CheckpointReader(save_path)
-        used, missing, waiting = set(), [], []
-        self.save_counter  # noqa: B018  (it is restored as well)
+        if not reader.has_tensor(GRAPH_KEY):
+            from stoker.tf import _checkpoint_old
 
-        def visit(key, leaf):
-            if _is_variable(leaf):
-                if not reader.has_tensor(key):
-                    if not key.startswith("save_counter"):
-                        missing.append(key)
-                    return
-                _assign(leaf, reader.get_tensor(key), key)
-                used.add(key)
-            elif _is_iterator(leaf):
-                if reader.has_tensor(key):
-                    leaf._restore(reader.get_tensor(key))
-                    used.add(key)
-            elif isinstance(leaf, Checkpoint):
-                object.__setattr__(leaf, "_pending", (key, reader, used))
-            elif not getattr(leaf, "built", True):
-                waiting.append((key, leaf))
-
-        _walk(self, visit)
-        for path, leaf in waiting:
-            _restore_when_built(path, leaf, reader, used)
-        return _Status(self, reader, used, missing)
+            return _Status(self, _checkpoint_old.restore(reader, self))
+        restoration = Restoration(reader, ObjectGraph.FromString(reader.get_tensor(GRAPH_KEY)).nodes)
+        restoration.bind(self, 0)
+        if self._root is not None:
+            restoration.bind(self._root, 0)
+        return _Status(self, restoration)
 
     def restore(self, save_path, options=None):
         if save_path is None:
             return _Nothing()
+        self.save_counter  # noqa: B018  (it is restored as well)
         return self.read(save_path, options)
 
     def sync(self):
@@ -323,35 +187,6 @@ class Checkpoint:
 
 
 Checkpoint.__module__ = "tensorflow.python.checkpoint.checkpoint"
-
-
-def _assign(variable, value, key):
-    if list(variable.shape) != list(value.shape):
-        raise ValueError(f"Received incompatible tensor with shape {value.shape} when attempting to restore variable with shape "
-                         f"{tuple(variable.shape)} and name {key}.")
-    variable.assign(tensor(value) if not _is_keras(variable) else value)
-
-
-def _restore_when_built(path, leaf, reader, used):
-    """A Keras object without variables yet: they are set as soon as build has made them."""
-    build = leaf.build
-    if getattr(build, "_is_default", False):  # makes nothing of its own; inner layers are waited for by themselves
-        return
-
-    @functools.wraps(build)
-    def build_and_restore(*args, **kwargs):
-        result = build(*args, **kwargs)
-        object.__setattr__(leaf, "build", build)
-
-        def visit(key, inner):
-            if _is_variable(inner) and reader.has_tensor(key) and key not in used:
-                _assign(inner, reader.get_tensor(key), key)
-                used.add(key)
-
-        _walk(leaf, visit, path)
-        return result
-
-    object.__setattr__(leaf, "build", build_and_restore)
 
 
 # The file that lists checkpoints.

@@ -7,8 +7,9 @@ import struct
 
 from stoker.tf._events import field_bytes, varint
 
-_WIRE = {"double": 1, "float": 5, "int": 0, "bool": 0, "string": 2, "bytes": 2}
-_ZERO = {"double": 0.0, "float": 0.0, "int": 0, "bool": False, "string": "", "bytes": b""}
+_WIRE = {"double": 1, "float": 5, "fixed32": 5, "int": 0, "bool": 0, "string": 2, "bytes": 2}
+_ZERO = {"double": 0.0, "float": 0.0, "fixed32": 0, "int": 0, "bool": False, "string": "", "bytes": b""}
+_LETTERS = {"double": "d", "float": "f", "fixed32": "I"}  # of struct
 
 
 def _read_varint(data, at):
@@ -47,8 +48,8 @@ def _decode(kind, raw, wire):
         return [kind.FromString(raw)]
     if kind in ("string", "bytes"):
         return [raw.decode("utf-8") if kind == "string" else raw]
-    if kind in ("double", "float"):
-        letter, size = ("d", 8) if kind == "double" else ("f", 4)
+    if kind in _LETTERS:
+        letter, size = _LETTERS[kind], 8 if kind == "double" else 4
         return list(struct.unpack(f"<{len(raw) // size}{letter}", raw))
     numbers = [raw]
     if wire == 2:
@@ -74,8 +75,8 @@ def _encode(number, kind, value):
     if kind in ("string", "bytes"):
         return field_bytes(number, value)
     head = varint(number << 3 | _WIRE[kind])
-    if kind in ("double", "float"):
-        return head + struct.pack("<d" if kind == "double" else "<f", value)
+    if kind in _LETTERS:
+        return head + struct.pack("<" + _LETTERS[kind], value)
     return head + varint(int(value))
 
 
@@ -190,7 +191,7 @@ class Message:
         from stoker.tf._messages import _block, _number, _text
 
         show = {"string": lambda v: _text(v.encode()), "bytes": _text, "bool": lambda v: str(v).lower(), "float": _number,
-                "double": lambda v: f"{v:.17g}" if float(f"{v:.15g}") != v else f"{v:.15g}", "int": str}
+                "double": lambda v: f"{v:.17g}" if float(f"{v:.15g}") != v else f"{v:.15g}", "int": str, "fixed32": str}
         lines = []
         for name, kind in self.FIELDS.values():
             inner = kind[0] if isinstance(kind, list) else kind

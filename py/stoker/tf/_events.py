@@ -8,27 +8,7 @@ import struct
 import threading
 import time
 
-_TABLE = None
-
-
-def _crc_table():
-    global _TABLE
-    if _TABLE is None:
-        _TABLE = []
-        for n in range(256):
-            for _ in range(8):
-                n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
-            _TABLE.append(n)
-    return _TABLE
-
-
-def masked_crc(data):
-    table, crc = _crc_table(), 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
+from stoker._stoker import masked_crc
 
 # Protocol buffers by hand: field number and wire type, then the value.
 

@@ -27,6 +27,13 @@ class Module:
 
     name = property(lambda self: self._name)
 
+    def __setattr__(self, name, value):
+        if "_waiting" in self.__dict__ and not name.startswith("_waiting"):  # a checkpoint was restored before this part was there
+            from stoker.tf._trackables import arrived
+
+            value = arrived(self, name, value)
+        object.__setattr__(self, name, value)
+
     @property
     def name_scope(self):
         from stoker.tf._control import name_scope

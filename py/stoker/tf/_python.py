@@ -5,13 +5,8 @@ _made = {}
 
 
 def _list_wrapper():
-    class ListWrapper(list):
-        pass
+    from stoker.tf._wrappers import ListWrapper, _DictWrapper
 
-    class _DictWrapper(dict):
-        pass
-
-    ListWrapper.__module__ = _DictWrapper.__module__ = "tensorflow.python.trackable.data_structures"
     return {"ListWrapper": ListWrapper, "_DictWrapper": _DictWrapper, "wrap_or_unwrap": lambda x: x,
             "NoDependency": lambda x: x}
 

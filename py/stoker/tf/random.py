@@ -295,6 +295,9 @@ class Generator:
         self._state = _stoker.Variable(_np.asarray(state, _np.int64), trainable=False, name="StateVar")
         self._alg = alg or "philox"
 
+    def _checkpoint_parts(self):
+        return {"_state_var": self._state}
+
     @classmethod
     def from_seed(cls, seed, alg=None):
         seed = int(_static(seed))

@@ -266,6 +266,11 @@ stk_status stk_records_next(stk_record_reader *r, stk_string *record, bool *end,
     }
 }
 
+uint32_t stk_record_checksum(const void *data, size_t size)
+{
+    return stk_crc32c_mask(stk_crc32c(0, data, size));
+}
+
 int64_t stk_records_offset(const stk_record_reader *r) { return r->offset; }
 stk_record_stats stk_records_stats(const stk_record_reader *r) { return r->stats; }
 
