@@ -336,5 +336,75 @@ def dispatched():
     return [str(m) for m in made] + [fails(lambda: tf.concat([ONE, ONE], 0)), fails(lambda: tf.reduce_sum(ONE))]
 
 
+def slices(value):
+    if isinstance(value, tf.IndexedSlices):
+        return ["IndexedSlices", value.indices, value.values, value.dense_shape]
+    return value
+
+
+@program
+def gradients_by_rows():
+    v, made = tf.Variable(np.arange(8.0).reshape(4, 2).astype("f")), []
+    losses = [lambda: tf.reduce_sum(tf.gather(v, [[0, 0], [2, 1]]) ** 2), lambda: tf.reduce_sum(tf.nn.embedding_lookup(v, [1, 1]) * 3) + tf.reduce_sum(v),
+              lambda: tf.reduce_sum(tf.gather(v, [1])) + tf.reduce_sum(tf.gather(v, [2, 3]) * 2), lambda: tf.reduce_sum(tf.gather(v, [0], axis=1)),
+              lambda: tf.reduce_sum(v) * 0]
+    for loss in losses:
+        with tf.GradientTape() as tape:
+            y = loss()
+        made.append(slices(tape.gradient(y, v)))
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = tf.reduce_sum(tf.gather(v, [1, 2]) ** 3)
+        z = tf.reduce_sum(tf.convert_to_tensor(inner.gradient(y, v)))
+    return made + [slices(outer.gradient(z, v))]
+
+
+@program
+def what_takes_rows():
+    v = tf.Variable(np.arange(8.0).reshape(4, 2).astype("f"))
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.gather(v, [0, 0, 2]) ** 2)
+    g = tape.gradient(y, v)
+    return [tf.convert_to_tensor(g), g.shape.as_list(), tf.norm(g), tf.linalg.global_norm([g]), slices(tf.clip_by_global_norm([g], 1.0)[0][0]),
+            slices(tf.clip_by_norm(g, 1.0)), slices(tf.clip_by_value(g, -1.0, 1.0)), tf.add_n([g, g]), slices(tf.cast(g, tf.float64)), tf.reduce_sum(g),
+            tf.zeros_like(g), fails(lambda: g + 1), fails(lambda: 0.1 * g), v.scatter_sub(g).numpy().tolist()]
+
+
+@program
+def optimizers_take_rows():
+    made = []
+    for optimizer in (tf.keras.optimizers.SGD(0.1), tf.keras.optimizers.Adam(0.1), tf.keras.optimizers.SGD(0.1, clipnorm=1.0)):
+        w = tf.keras.Variable(np.ones((4, 2), "f"))
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.gather(w.value, [0, 2]) ** 2)
+        optimizer.apply_gradients([(tape.gradient(y, w), w)])
+        made.append(np.round(w.numpy(), 4).tolist())
+    return made
+
+
+@program
+def signatures_of_ragged_tensors():
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def rows(r):
+        return tf.reduce_sum(r, axis=1)
+
+    one = tf.ragged.constant([[1, 2], [3]])
+    concrete = rows.get_concrete_function()
+    return [rows(one), rows(tf.ragged.constant([[1, 2, 4], [3]])), fails(lambda: rows(tf.ragged.constant([[1.0]]))),
+            fails(lambda: rows(tf.ragged.constant([[[1]]]))), concrete(one), concrete(tf.ragged.constant([[5], [6], [7, 8]]))]
+
+
+@program
+def concrete_functions_of_open_sizes():
+    double = tf.function(lambda x: x * 2)
+    square = tf.function(lambda x, k, b=3: tf.matmul(x, x) * k + b)
+    join = tf.function(lambda x: tf.strings.join([x, "a"]))
+    some, any_rank = double.get_concrete_function(tf.TensorSpec([None], tf.float32)), double.get_concrete_function(tf.TensorSpec(None, tf.float32))
+    matrix, named = square.get_concrete_function(tf.TensorSpec(None, tf.float32), 2.0), square.get_concrete_function(x=tf.TensorSpec([None, None]), k=2.0)
+    return [any_rank(tf.constant([[1.0, 2.0]])), any_rank(tf.constant(3.0)), some(tf.constant([1.0, 2.0])), some(tf.constant([1.0])),
+            str(some.structured_input_signature[0][0].shape), matrix(tf.eye(2)), named(x=tf.eye(2)),
+            join.get_concrete_function(tf.TensorSpec([], tf.string))(tf.constant("z"))]
+
+
 if __name__ == "__main__":
     main(sys.argv[1:])

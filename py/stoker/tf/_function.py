@@ -4,6 +4,7 @@ Tensors and arrays are keyed by dtype and shape, Python numbers by value, other 
 when the program runs. What cannot be a program (values decide about shapes, a dataset is iterated) runs eagerly; the
 function remembers why.
 """
+import copy
 import functools
 import inspect
 import logging
@@ -14,9 +15,9 @@ import weakref
 import numpy as np
 
 from stoker import _autograph, _host_books, _stoker
-from stoker.tf import nest
+from stoker.tf import errors, nest
 from stoker.tf._base import MakesVariable, NotTraceable, Tensor, Variable, is_symbolic, o, tensor
-from stoker.tf._specs import TensorSpec, TypeSpec
+from stoker.tf._specs import RaggedTensorSpec, SparseTensorSpec, TensorSpec, TypeSpec
 
 _log = logging.getLogger("stoker")
 _state = types.SimpleNamespace(eager=False)
@@ -132,6 +133,7 @@ class Concrete:
         self.trainable_variables = tuple(v for v in variables if v.trainable)
         self.captured_inputs, self.graph = [], self
         self._source, self._backward = source, None  # (trace, tape, symbolic inputs, symbolic results)
+        self.asked = None  # what get_concrete_function was asked for
 
     def run(self, tensors):
         if _stoker.taped():
@@ -194,10 +196,19 @@ class Concrete:
         return nest.pack_sequence_as(self._structure, flat)
 
     def __call__(self, *args, **kwargs):
-        return self.run(_Call(args, kwargs).tensors)
+        """Other sizes than those of the trace, which specifications with open sizes allow, go by way of the function."""
+        given = _Call(args, kwargs)
+        known = [(t.dtype.name, t.shape.as_list()) for t in self._call.tensors]
+        same = [(t.dtype.name, t.shape.as_list()) for t in given.tensors] == known
+        composite = any(hasattr(leaf, _COMPOSITE) for leaf in given.leaves)
+        if self.asked is None or (same and not composite):
+            return self.run(given.tensors)
+        return self.asked.again(args, kwargs)
 
     @property
     def structured_input_signature(self):
+        if self.asked is not None:
+            return self.asked.specs
         specs = [TensorSpec(t.shape, t.dtype) for t in self._call.tensors]
         return self._call.rebuild(specs)
 
@@ -329,6 +340,9 @@ class Function(_stoker.FastFunction):
                 if not spec.shape.is_compatible_with(value.shape):
                     raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {_describe(value)} to "
                                     f"{spec!r}`. Received args: {args} and kwargs: {{}} for signature: {self._signature}.")
+            elif isinstance(spec, (RaggedTensorSpec, SparseTensorSpec)) and not spec.is_compatible_with(value):
+                raise TypeError(f"Binding inputs to tf.function failed due to `Can not cast {getattr(value, '_type_spec', value)!r} to "
+                                f"{spec!r}`. Received args: {args} and kwargs: {{}} for signature: {self._signature}.")
             values.append(value)
         return nest.pack_sequence_as(self._signature, values)
 
@@ -463,13 +477,22 @@ class Function(_stoker.FastFunction):
         if not args and not kwargs and self._signature is not None:
             args = self._signature
         args, kwargs = self._bind(args, kwargs) if self._arguments is not None else (args, kwargs)
-        values = nest.map_structure(_example_of, (list(args), dict(kwargs)))
-        call = _Call(tuple(values[0]), values[1])
-        made = self._traces.get(call.key) or self._trace(call)
-        if type(made) is _Done:
-            made = self._trace(call)
+        asked, made = _Asked(self, tuple(args), dict(kwargs)), None
+        for rank in (1, 0, 2, 3, 4):  # of what has an unknown one: the first that the function takes
+            try:
+                values = nest.map_structure(lambda x: _example_of(x, rank), (list(args), dict(kwargs)))
+                call = _Call(tuple(values[0]), values[1])
+                made = self._traces.get(call.key) or self._trace(call)
+                if type(made) is _Done:
+                    made = self._trace(call)
+                break
+            except (ValueError, TypeError, errors.OpError):
+                if not asked.has_open_rank() or rank == 4:
+                    raise
         if made is None:
-            raise NotImplementedError(f"{self._name} has no program: {self._why_eager}")
+            return _WithoutProgram(asked)
+        made = copy.copy(made)
+        made.asked, made.graph = asked, made
         return made
 
     def __repr__(self):
@@ -489,16 +512,56 @@ def _as_result(value):
     return tensor(value) if isinstance(value, (bool, int, float, str, bytes, np.ndarray, np.generic)) else value
 
 
+class _Asked:
+    """Specifications that a concrete function was made for; arguments that are no tensors are fixed."""
+
+    def __init__(self, function, args, kwargs):
+        self.function, self.specs = function, (args, kwargs)
+
+    def has_open_rank(self):
+        return any(isinstance(s, TensorSpec) and s.shape.rank is None for s in nest.flatten(self.specs))
+
+    def again(self, args, kwargs):
+        """The function itself with these values in the places of the specifications."""
+        whole, named = list(self.specs[0]), dict(self.specs[1])
+        feed, names = iter(args), list(self.function._arguments.parameters) if self.function._arguments is not None else []
+        for n, old in enumerate(whole):
+            if n < len(names) and names[n] in kwargs:
+                whole[n] = kwargs[names[n]]
+            elif any(isinstance(s, TypeSpec) or _is_tensor_like(s) for s in nest.flatten(old)):
+                whole[n] = next(feed, old)
+        named.update({k: v for k, v in kwargs.items() if k in named})
+        return self.function(*whole, **named)
+
+
+class _WithoutProgram:
+    """What get_concrete_function gives for a function that runs eagerly: it can be called, there is no graph to look at."""
+
+    def __init__(self, asked):
+        self.asked, self.name, self.graph = asked, asked.function._name, self
+        self.variables = self.trainable_variables = ()
+        self.inputs, self.outputs, self.captured_inputs = [], [], []
+
+    structured_input_signature = property(lambda self: self.asked.specs)
+
+    def __call__(self, *args, **kwargs):
+        return self.asked.again(args, kwargs)
+
+    def as_graph_def(self):
+        raise NotImplementedError(f"{self.name} has no program: {self.asked.function._why_eager}")
+
+    def __repr__(self):
+        return f"<ConcreteFunction {self.name}, run eagerly: {self.asked.function._why_eager}>"
+
+
 def _describe(value):
     return f"TensorSpec(shape={tuple(getattr(value, 'shape', ()))}, dtype={getattr(value, 'dtype', type(value).__name__)})"
 
 
-def _example_of(x):
+def _example_of(x, rank=1):
     """A tensor for a specification; unknown sizes become 1."""
     if isinstance(x, TensorSpec):
-        if x.shape.rank is None:
-            raise NotImplementedError("get_concrete_function needs a known rank")
-        sizes = [1 if d is None else d for d in x.shape.as_list()]
+        sizes = [1] * rank if x.shape.rank is None else [1 if d is None else d for d in x.shape.as_list()]
         if x.dtype.name == "string":
             return tensor(np.full(sizes, b"", object))
         return tensor(np.zeros(sizes, x.dtype.as_numpy_dtype))

@@ -137,7 +137,20 @@ class RaggedTensorSpec(TypeSpec):
         return type(self), (self.shape.as_list(), self.dtype.name, self.ragged_rank, self.row_splits_dtype.name)
 
     def _compatible(self, other):
-        return self.dtype == other.dtype and self.ragged_rank == other.ragged_rank
+        return self.dtype == other.dtype and self.ragged_rank == other.ragged_rank and self.shape.is_compatible_with(other.shape)
+
+    def _example(self, example_of):
+        """One row of one element at each level."""
+        from stoker.tf._ragged import RaggedTensor
+
+        sizes = [1 if d is None else d for d in self.shape.as_list()] if self.shape.rank is not None else [1] * (self.ragged_rank + 1)
+        flat = [1]
+        for size in sizes[:self.ragged_rank + 1]:
+            flat[0] *= size
+        made = example_of(TensorSpec(flat + sizes[self.ragged_rank + 1:], self.dtype))
+        for size in reversed(sizes[1:self.ragged_rank + 1]):
+            made = RaggedTensor.from_uniform_row_length(made, size)
+        return made
 
     def __repr__(self):
         return (f"RaggedTensorSpec({self.shape!r}, {self.dtype!r}, {self.ragged_rank!r}, {self.row_splits_dtype!r})")
@@ -165,6 +178,12 @@ class SparseTensorSpec(TypeSpec):
 
     def _compatible(self, other):
         return self.dtype == other.dtype and self.shape.is_compatible_with(other.shape)
+
+    def _example(self, example_of):
+        from stoker.tf._sparse import SparseTensor
+
+        sizes = [1 if d is None else d for d in self.shape.as_list()] if self.shape.rank is not None else [1]
+        return SparseTensor([[0] * len(sizes)], example_of(TensorSpec([1], self.dtype)), sizes)
 
     def __repr__(self):
         return f"SparseTensorSpec({self.shape!r}, {self.dtype!r})"

@@ -1,5 +1,6 @@
 """tf.GradientTape over the extension's tape, and custom gradients."""
 import contextlib
+import threading
 
 import numpy as np
 
@@ -32,13 +33,16 @@ class GradientTape:
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._tape = _stoker.Tape(watch_accessed_variables)
-        self._persistent, self._used = persistent, False
+        self._persistent, self._used, self._rows = persistent, False, []
 
     def __enter__(self):
         self._tape.start()
+        _open_tapes().append(self)
         return self
 
     def __exit__(self, *exc):
+        if self in _open_tapes():
+            _open_tapes().remove(self)
         if self._tape.active:
             self._tape.stop()
 
@@ -62,7 +66,7 @@ class GradientTape:
 
     def reset(self):
         self._tape.reset()
-        self._used = False
+        self._used, self._rows = False, []
 
     def watched_variables(self):
         return tuple(self._tape.watched_variables())
@@ -90,12 +94,17 @@ class GradientTape:
         if output_gradients is not None:
             given = [None if g is None else tensor(g) for g in nest.flatten(output_gradients)]
         flat = nest.flatten(sources)
+        plain = [_source(s) for s in flat]
+        rows = [r for r in self._rows if any(r[0] is s for s in plain)] if self._rows and not recording() else []
         try:
-            made = self._tape.gradient([_target(t) for t in targets], [_source(s) for s in flat], given)
+            made = self._tape.gradient([_target(t) for t in targets], plain + [r[2] for r in rows], given)
         except errors.UnimplementedError as error:
             if recording():  # a loop of which nobody knows how often it turns: eagerly its steps are known
                 not_traceable(f"its gradient has no program: {error.message}")
             raise
+        if rows:
+            made = [_by_rows(g, s, [(i, d) for (v, i, _), d in zip(rows, made[len(plain):]) if v is s and d is not None])
+                    for g, s in zip(made, plain)]
         if unconnected_gradients in (UnconnectedGradients.ZERO, "zero"):
             made = [_zeros(s) if g is None else g for g, s in zip(made, flat)]
         return nest.pack_sequence_as(sources, made)
@@ -139,6 +148,44 @@ class GradientTape:
 
 
 GradientTape.__module__ = "tensorflow.python.eager.backprop"
+
+
+# What was gathered from a variable has a gradient by rows (IndexedSlices) where nothing else used the variable.
+
+_local = threading.local()
+
+
+def _open_tapes():
+    if not hasattr(_local, "tapes"):
+        _local.tapes = []
+    return _local.tapes
+
+
+def note_rows(source, indices, rows):
+    """tf.gather tells the open tapes of rows that it took from a variable."""
+    source = source if isinstance(source, Variable) else getattr(source, "_value", None)
+    if isinstance(source, Variable) and not _stoker.is_symbolic(rows):
+        for tape in _open_tapes():
+            tape._rows.append((source, indices, rows))
+
+
+def _by_rows(gradient, source, parts):
+    """IndexedSlices, if the rows add up to the whole gradient; else something besides the gathers used the variable."""
+    from stoker.tf._sparse import IndexedSlices
+
+    if not parts or gradient is None or _stoker.is_symbolic(gradient):
+        return gradient
+    sizes, kinds = source.shape.as_list(), {i.dtype.name for i, _ in parts}
+    rows = [o.reshape(d, [-1] + sizes[1:]) for _, d in parts]
+    places = [o.reshape(i if len(kinds) == 1 else o.cast(i, "int64"), [-1]) for i, _ in parts]
+    whole, total = gradient.numpy(), np.zeros(sizes, gradient.dtype.as_numpy_dtype)
+    for place, row in zip(places, rows):
+        np.add.at(total, place.numpy(), row.numpy())
+    if not np.allclose(whole, total, rtol=1e-4, atol=1e-6 * float(np.max(np.abs(whole), initial=0))):
+        return gradient
+    many = len(rows) > 1
+    return IndexedSlices(o.concat(rows, 0) if many else rows[0], o.concat(places, 0) if many else places[0],
+                         tensor(np.array(sizes, np.int32)))
 
 
 def _target(t):

@@ -3,7 +3,7 @@ import numpy as np
 
 from stoker import _stoker
 from stoker.tf import errors
-from stoker.tf._base import axis_of, bool_, dims, float32, int32, o, static, tensor
+from stoker.tf._base import Tensor, axis_of, bool_, dims, float32, int32, o, static, tensor
 from stoker.tf._specs import as_dtype
 
 
@@ -103,11 +103,17 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     batch_dims = int(batch_dims)
     if axis is None:
         axis = batch_dims
-    params, indices = tensor(params), tensor(indices)
+    source, params, indices = params, tensor(params), tensor(indices)
     many = len(dims(indices))
     if batch_dims < 0:
         batch_dims += many
-    return _stoker.ops["gather"](params, indices, axis_of(static(axis), len(dims(params)), "GatherV2"), batch_dims)
+    axis = axis_of(static(axis), len(dims(params)), "GatherV2")
+    made = _stoker.ops["gather"](params, indices, axis, batch_dims)
+    if axis == 0 and not isinstance(source, Tensor) and _stoker.taped():
+        from stoker.tf import _tape
+
+        _tape.note_rows(source, indices, made)
+    return made
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
