@@ -5,10 +5,12 @@ Loaded by tools/keras-test with `pytest -p keras_test_plugin`. Each line of the 
 """
 import os
 import signal
+import time
 
 import pytest
 
 _list = None
+_begun, _alarms = 0.0, 0  # processor time when the test began; how often its alarm rang
 _seconds = int(os.environ.get("KERAS_TEST_SECONDS", "120"))
 
 
@@ -61,6 +63,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _too_long(signum, frame):
+    """Others may have the processors: a test that had less than its time goes on, up to five times as long."""
+    global _alarms
+    _alarms += 1
+    if _alarms < 5 and time.process_time() - _begun < _seconds / 2:
+        signal.alarm(_seconds)
+        return
     raise TimeoutError(f"the test took longer than {_seconds} s")
 
 
@@ -68,6 +76,8 @@ def _too_long(signum, frame):
 def pytest_runtest_call(item):
     if _list:
         _list.write(f"begun\t{_short(item.nodeid)}\n")
+    global _begun, _alarms
+    _begun, _alarms = time.process_time(), 0
     signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(_seconds)
     yield
