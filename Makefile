@@ -75,7 +75,7 @@ python: setup
 
 # Keras' own tests on Stoker, beside TensorFlow's numbers; FOLDERS="losses ops" picks some, tools/keras-test says more.
 keras-test: python
-	@$(BUILD)/python/bin/python -m pip install -q --disable-pip-version-check keras h5py scipy pandas jax pillow grain
+	@$(BUILD)/python/bin/python -m pip install -q --disable-pip-version-check keras h5py scipy pandas jax pillow grain requests tensorboard orbax-checkpoint
 	@tools/keras-test $(FOLDERS)
 
 bench: build
