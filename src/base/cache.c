@@ -20,6 +20,8 @@ static const struct {
     {"index/", ".tfrecord", "where the records of TFRecord files start"},
     {"opencl/", ".bin", "programs that OpenCL devices compiled"},
     {"cuda/", ".bin", "programs that were compiled for CUDA"},
+    {"opencl/", ".tiles", "sizes of tiles chosen by timing them on OpenCL devices"},
+    {"cuda/", ".tiles", "sizes of tiles chosen by timing them on CUDA devices"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -16,20 +16,26 @@ F64 = F32.replace("float", "double").replace("f32", "f64")
 BF16 = F32.replace("SK_T=float", "SK_T=ushort").replace("f32", "bf16")
 F16 = BF16.replace("bf16", "f16")
 I32 = "-DSK_T=int -DSK_A=sk_long -DSK_LOAD=sk_load_i32 -DSK_STORE=sk_store_i32 -DSK_Y=int"
-TILES = " -DSK_WIDE=0 -DSK_BM=64 -DSK_BN=64 -DSK_TM=4 -DSK_TN=4"
+# stk_cl_tile_of of recipes_gemm.c; float64 has the first and the last
+TILES = [" -DSK_BM=%d -DSK_BN=%d -DSK_TM=%d -DSK_TN=%d" % sizes
+         for sizes in ((64, 64, 4, 4), (128, 64, 8, 4), (64, 128, 4, 8), (32, 32, 2, 2))]
 
 
 def options():
-    for types in (F32, F64, BF16, F16):
-        yield "gemm.cl", types + TILES + " -DSK_END=0"
-    for end in (1, 2, 3):
-        yield "gemm.cl", F32 + TILES + f" -DSK_END={end}"
-    folded = " -DSK_GX=3 -DSK_GY=65537"  # a grid of more groups than CUDA takes on an axis
-    yield "gemm.cl", F32 + TILES + " -DSK_END=0" + folded
+    for tile in TILES:
+        for types in (F32, F64, BF16, F16):
+            if types != F64 or tile in (TILES[0], TILES[-1]):
+                yield "gemm.cl", types + tile + " -DSK_WIDE=0 -DSK_END=0"
+        for end in (1, 2, 3):
+            yield "gemm.cl", F32 + tile + f" -DSK_WIDE=0 -DSK_END={end}"
+        for what in (0, 1, 2):
+            yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW=2" + tile
     for what in (0, 1, 2):
-        for how in (0, 2):
-            yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW={how}"
-        yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW=2" + folded
+        yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW=0"
+    folded = " -DSK_GX=3 -DSK_GY=65537"  # a grid of more groups than CUDA takes on an axis
+    yield "gemm.cl", F32 + TILES[0] + " -DSK_WIDE=0 -DSK_END=0" + folded
+    for what in (0, 1, 2):
+        yield "conv.cl", f"-DSK_R=float -DSK_WHAT={what} -DSK_HOW=2" + TILES[0] + folded
     for kind in range(8):
         yield "reduce.cl", F32 + f" -DSK_KIND={kind}"
         yield "reduce.cl", I32 + f" -DSK_KIND={kind}"

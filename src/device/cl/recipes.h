@@ -5,6 +5,7 @@
 
 #include "device/cl/cl.h"
 #include "device/cl/text/params.h"
+#include "device/elect_cache.h"
 
 enum { STK_CL_ARGS = 64 };
 typedef struct stk_cl_recipe stk_cl_recipe;
@@ -18,6 +19,7 @@ typedef struct stk_cl_ending {
 /* What is noted about a task. */
 typedef struct stk_cl_chosen {
     const stk_cl_recipe *recipe; /* NULL: nothing to launch */
+    int32_t variant;             /* of the recipe */
     stk_cl_ending ending; /* kind 0: none. Of a product: the next task, which has no launch */
     bool ended;           /* is such a next task */
 } stk_cl_chosen;
@@ -31,6 +33,7 @@ typedef struct stk_cl_build {
     const stk_task *task;
     stk_cl_ending ending; /* to be done with it; its task is the next one */
     const char *impl;     /* the implementation that was chosen */
+    int32_t variant;      /* which of the recipe's */
     bool loading;         /* else arranging */
     int64_t scratch;      /* bytes asked for so far */
     stk_status status;
@@ -87,7 +90,25 @@ struct stk_cl_recipe {
     /* (optional) NULL or the reason why not */
     const char *(*refuses)(const stk_cl_device *d, const void *params);
     void (*emit)(stk_cl_build *b, const void *params);
+    /* 0: one. Else sizes of tiles that may be chosen by timing: variant 0 is the one without. All have the same bits. */
+    int32_t variants;
 };
+
+/* ---- tiles ----------------------------------------------------------------------------------------------- */
+
+/* What a group of 256 items makes of a product, and what one item does. No size changes a result: every element adds up its own terms
+ * in their order. */
+enum { STK_CL_TILES = 4 };
+typedef struct stk_cl_tile {
+    int m, n, item_m, item_n;
+} stk_cl_tile;
+/* Large tiles of float64 would need more registers than cards have: they are of the usual size. */
+const stk_cl_tile *stk_cl_tile_of(int32_t variant, int64_t dtype);
+const char *stk_cl_tile_options(const stk_cl_tile *t, char text[64]);
+
+/* elect.c: the variant that is fastest for this task, timed now or as it was timed before. `cache` is opened at the first use. */
+int32_t stk_cl_elect(stk_cl_device *d, stk_plan *p, const stk_task *t, const stk_cl_recipe *recipe,
+                     stk_elect_cache **cache);
 
 /* The first of the table that takes the problem, or the one that is asked for; NULL: none, and why. */
 const stk_cl_recipe *stk_cl_recipe_of(const stk_cl_device *d, stk_kernel kernel, const void *params,

@@ -81,16 +81,19 @@ static void emit_direct(stk_cl_build *b, const stk_conv *c, int what)
 
 static void emit_tiled(stk_cl_build *b, const stk_conv *c, int what)
 {
-    enum { TILE = 64, ITEMS = 256 };
+    enum { USUAL = 64, ITEMS = 256 };
     sk_conv p = numbers_of(c);
     product q = product_of(c, what);
-    int64_t x = stk_ceil_div(q.rows, TILE), y = stk_ceil_div(q.columns, TILE),
+    const stk_cl_tile *tile = stk_cl_tile_of(b->variant, c->dtype);
+    int64_t x = stk_ceil_div(q.rows, tile->m), y = stk_ceil_div(q.columns, tile->n),
+            usual = stk_ceil_div(q.rows, USUAL) * stk_ceil_div(q.columns, USUAL),
             results = q.rows * q.columns * c->groups;
+    char more[64];
     if (results == 0) return;
     p.part = (int)q.depth;
-    if (what == WEIGHT) split(&p, q.depth, stk_max_i64(128 / stk_max_i64(x * y, 1), 1));
+    if (what == WEIGHT) split(&p, q.depth, stk_max_i64(128 / stk_max_i64(usual, 1), 1));
     stk_cl_axes(b, x, y, c->groups * p.splits);
-    start(b, c, what, TILED, "");
+    start(b, c, what, TILED, stk_cl_tile_options(tile, more));
     int64_t room = put_arguments(b, c, &p, results);
     stk_cl_numbers(b, &p, sizeof p);
     stk_cl_groups(b, x, y, c->groups * p.splits, ITEMS);
@@ -99,8 +102,10 @@ static void emit_tiled(stk_cl_build *b, const stk_conv *c, int what)
 
 static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
 {
-    enum { ROWS = 8, DEPTH = 512 };
+    enum { DEPTH = 512 };
+    static const int64_t rows_at_once[] = {8, 4};
     static const double zero = 0;
+    const int64_t at_once = rows_at_once[b->variant];
     sk_conv p = numbers_of(c);
     product q = product_of(c, what);
     int64_t width = c->dtype == STK_F64 ? 8 : 16, results = q.rows * q.columns * c->groups;
@@ -109,7 +114,7 @@ static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
     char more[96];
     if (results == 0) return;
     snprintf(more, sizeof more, "-DSK_W=%d -DSK_NV=%d -DSK_MR=%d -DSK_KC=%d", (int)width, vectors,
-             ROWS, DEPTH);
+             (int)at_once, DEPTH);
     p.rows = 256;
     while (p.rows > 32 && panels * c->groups * stk_ceil_div(q.rows, p.rows) < 4 * b->d->units)
         p.rows /= 2;
@@ -119,7 +124,7 @@ static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
     if (what != WEIGHT) stk_cl_table_arg(b, &zero, sizeof zero, 8);
     stk_cl_numbers(b, &p, sizeof p);
     if (what == WEIGHT) {
-        int64_t strips = stk_ceil_div(c->ic / c->groups, ROWS);
+        int64_t strips = stk_ceil_div(c->ic / c->groups, at_once);
         stk_cl_groups(b, panels * c->groups, volume(c->kernel) * strips, p.splits, 1);
     } else {
         stk_cl_groups(b, panels, stk_ceil_div(q.rows, p.rows), c->groups, 1);
@@ -168,11 +173,13 @@ static const char *refuse_wide(const stk_cl_device *d, const stk_conv *c, int wh
     const stk_cl_recipe stk_cl_recipe_##suffix##_wide = {.kernel = kernel_id,                      \
                                                          .name = "wide",                           \
                                                          .refuses = refuse_wide_##suffix,          \
-                                                         .emit = emit_wide_##suffix};              \
+                                                         .emit = emit_wide_##suffix,               \
+                                                         .variants = 2};                           \
     const stk_cl_recipe stk_cl_recipe_##suffix##_tiled = {.kernel = kernel_id,                     \
                                                           .name = "tiled",                         \
                                                           .refuses = refuse_narrow_##suffix,       \
-                                                          .emit = emit_tiled_##suffix};            \
+                                                          .emit = emit_tiled_##suffix,             \
+                                                          .variants = STK_CL_TILES};               \
     const stk_cl_recipe stk_cl_recipe_##suffix##_direct = {.kernel = kernel_id,                    \
                                                            .name = "direct",                       \
                                                            .refuses = refuse_conv,                 \

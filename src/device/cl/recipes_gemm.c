@@ -2,7 +2,6 @@
 #include "device/cl/recipes.h"
 
 #include <stdio.h>
-
 #include <string.h>
 
 static const char *refuse_any(const stk_cl_device *d, const void *params)
@@ -57,6 +56,7 @@ static void put_ending(stk_cl_build *b, int64_t item, sk_gemm *p)
 static void emit_wide(stk_cl_build *b, const void *params)
 {
     const stk_gemm *g = params;
+    static const int rows_at_once[] = {8, 4, 12};
     const int64_t width = g->dtype == STK_F64 ? 8 : 16, item = stk_cl_size(g->dtype);
     bool plain = g->dtype == STK_F32 || g->dtype == STK_F64;
     char options[128];
@@ -66,13 +66,28 @@ static void emit_wide(stk_cl_build *b, const void *params)
     while (rows > 16 && panels * stk_ceil_div(g->m, rows) < 2 * b->d->units) rows /= 2;
     if (g->m == 0 || g->n == 0 || g->batch == 0) return;
     p.rows = (int)rows;
-    snprintf(options, sizeof options, "-DSK_WIDE=1 -DSK_W=%d -DSK_MR=8 -DSK_KC=128%s", (int)width,
-             plain ? " -DSK_PLAIN=1" : "");
+    snprintf(options, sizeof options, "-DSK_WIDE=1 -DSK_W=%d -DSK_MR=%d -DSK_KC=128%s", (int)width,
+             rows_at_once[b->variant], plain ? " -DSK_PLAIN=1" : "");
     emit_product(b, g, options);
     for (int32_t i = 0; i < 3; i++) stk_cl_arg(b, i, item);
     put_ending(b, item, &p);
     stk_cl_numbers(b, &p, sizeof p);
     stk_cl_groups(b, stk_ceil_div(g->n, 2 * width), stk_ceil_div(g->m, rows), g->batch, 1);
+}
+
+const stk_cl_tile *stk_cl_tile_of(int32_t variant, int64_t dtype)
+{
+    static const stk_cl_tile tiles[STK_CL_TILES] = {
+        {64, 64, 4, 4}, {128, 64, 8, 4}, {64, 128, 4, 8}, {32, 32, 2, 2}};
+    const stk_cl_tile *t = &tiles[variant];
+    return dtype == STK_F64 && t->item_m * t->item_n > 16 ? &tiles[0] : t;
+}
+
+const char *stk_cl_tile_options(const stk_cl_tile *t, char text[64])
+{
+    snprintf(text, 64, "-DSK_BM=%d -DSK_BN=%d -DSK_TM=%d -DSK_TN=%d", t->m, t->n, t->item_m,
+             t->item_n);
+    return text;
 }
 
 /* A long k over few tiles is cut into parts, which are added afterwards. */
@@ -87,13 +102,16 @@ static int64_t splits_of(const stk_gemm *g, int64_t tiles, bool ending)
 
 static void emit_tiled(stk_cl_build *b, const void *params)
 {
-    enum { TILE = 64, GROUP = 256 };
+    enum { USUAL = 64, GROUP = 256 };
     const stk_gemm *g = params;
+    const stk_cl_tile *tile = stk_cl_tile_of(b->variant, g->dtype);
     const int64_t item = stk_cl_size(g->dtype);
-    int64_t x = stk_ceil_div(g->n, TILE), y = stk_ceil_div(g->m, TILE), room = 0;
-    int64_t splits = splits_of(g, x * y * g->batch, b->ending.kind != 0),
+    int64_t x = stk_ceil_div(g->n, tile->n), y = stk_ceil_div(g->m, tile->m), room = 0;
+    int64_t usual = stk_ceil_div(g->n, USUAL) * stk_ceil_div(g->m, USUAL); /* whatever the tile */
+    int64_t splits = splits_of(g, usual * g->batch, b->ending.kind != 0),
             count = g->m * g->n * g->batch;
     sk_gemm p = numbers_of(g);
+    char options[96] = "-DSK_WIDE=0 ";
     if (count == 0) return;
     if (splits > 1) {
         p.splits = (int)splits;
@@ -102,7 +120,8 @@ static void emit_tiled(stk_cl_build *b, const void *params)
         room = stk_cl_room(b, splits * count * item);
     }
     stk_cl_axes(b, x, y, g->batch * splits);
-    emit_product(b, g, "-DSK_WIDE=0 -DSK_BM=64 -DSK_BN=64 -DSK_TM=4 -DSK_TN=4");
+    stk_cl_tile_options(tile, options + strlen(options));
+    emit_product(b, g, options);
     stk_cl_arg(b, 0, item);
     stk_cl_arg(b, 1, item);
     if (splits > 1)
@@ -116,6 +135,9 @@ static void emit_tiled(stk_cl_build *b, const void *params)
 }
 
 const stk_cl_recipe stk_cl_recipe_gemm_wide = {
-    .kernel = STK_K_GEMM, .name = "wide", .refuses = refuse_wide, .emit = emit_wide};
-const stk_cl_recipe stk_cl_recipe_gemm_tiled = {
-    .kernel = STK_K_GEMM, .name = "tiled", .refuses = refuse_any, .emit = emit_tiled};
+    .kernel = STK_K_GEMM, .name = "wide", .refuses = refuse_wide, .emit = emit_wide, .variants = 3};
+const stk_cl_recipe stk_cl_recipe_gemm_tiled = {.kernel = STK_K_GEMM,
+                                                .name = "tiled",
+                                                .refuses = refuse_any,
+                                                .emit = emit_tiled,
+                                                .variants = STK_CL_TILES};

@@ -2,14 +2,22 @@
  * stands there than in the run before. */
 #include "device/cl/recipes.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- arranging ------------------------------------------------------------------------------------------- */
 
+typedef struct arranging {
+    const char *wishes;
+    bool elects;
+    stk_elect_cache **cache;
+} arranging;
+
 /* "gemm:tiled,conv:direct": the name for this kernel, or NULL. */
-static const char *wish_for(const char *list, stk_kernel kernel, char *name, size_t size)
+static char *wish_for(const char *list, stk_kernel kernel, char *name, size_t size)
 {
     const char *id = stk_kernel_name(kernel);
     size_t length = strlen(id);
@@ -26,7 +34,16 @@ static const char *wish_for(const char *list, stk_kernel kernel, char *name, siz
     return NULL;
 }
 
-static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char *wishes,
+/* "tiled/2" asks for a variant. */
+static int32_t take_variant(char *wish)
+{
+    char *slash = wish ? strchr(wish, '/') : NULL;
+    if (!slash) return -1;
+    *slash = 0;
+    return atoi(slash + 1);
+}
+
+static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const arranging *a,
                          stk_error *err)
 {
     char why[160] = "", name[64];
@@ -35,7 +52,8 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
     t->own = c;
     if (t->kernel < 0) return STK_OK;
     stk_kernel kernel = (stk_kernel)t->kernel;
-    const char *wish = wish_for(wishes, kernel, name, sizeof name);
+    char *wish = wish_for(a->wishes, kernel, name, sizeof name);
+    int32_t asked = take_variant(wish);
     c->recipe = stk_cl_recipe_of(d, kernel, t->params, wish, why, sizeof why);
     if (!c->recipe && wish)
         return stk_fail(
@@ -54,7 +72,12 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
                 "%s: an array of %lld bytes; kernels of %s count to 2^31: use a smaller "
                 "batch",
                 t->label, (long long)p->home[t->arg[i]].bytes, d->device.name);
-    stk_cl_build b = {.d = d, .plan = p, .task = t, .impl = c->recipe->name, .err = err};
+    if (asked >= 0)
+        c->variant = asked < c->recipe->variants ? asked : 0;
+    else if (a->elects)
+        c->variant = stk_cl_elect(d, p, t, c->recipe, a->cache);
+    stk_cl_build b = {
+        .d = d, .plan = p, .task = t, .impl = c->recipe->name, .variant = c->variant, .err = err};
     c->recipe->emit(&b, t->params);
     t->scratch_bytes = b.scratch;
     return b.status;
@@ -63,8 +86,15 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const char 
 stk_status stk_cl_arrange(stk_device *d, stk_plan *p, const stk_arrange_options *o, stk_error *err)
 {
     const char *wishes = o->kernels ? o->kernels : getenv("STOKER_KERNEL");
-    for (int64_t k = 0; k < p->ntasks; k++)
-        STK_TRY(choose(stk_cl_of(d), p, &p->tasks[k], wishes, err));
+    stk_elect_cache *cache = NULL;
+    arranging a = {wishes, !o->deterministic && !o->ref, &cache};
+    stk_status status = STK_OK;
+    int64_t start = stk_now_ns();
+    for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++)
+        status = choose(stk_cl_of(d), p, &p->tasks[k], &a, err);
+    if (cache) p->election_ms += (double)(stk_now_ns() - start) * 1e-6;
+    stk_elect_cache_close(cache);
+    STK_TRY(status);
     stk_plan_in_order(p);
     if (!o->no_group) stk_cl_find_endings(stk_cl_of(d), p);
     return STK_OK;
@@ -106,6 +136,7 @@ stk_status stk_cl_load(stk_device *device, stk_plan *p, stk_sequence **out, stk_
         b.scratch = 0;
         if (!c->recipe || c->ended) continue;
         b.impl = c->recipe->name;
+        b.variant = c->variant;
         b.ending = c->ending;
         c->recipe->emit(&b, p->tasks[k].params);
     }

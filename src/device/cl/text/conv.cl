@@ -267,10 +267,12 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
 }
 #endif
 #else
-/* A group of 256 items makes a tile of 64 x 64. Rows and columns of the product:
+/* A group of 256 items makes a tile of SK_BM x SK_BN, each item SK_TM x SK_TN of it. Rows and columns of the product:
  *     0, 1   rows: pixels, depth: taps and channels, columns: channels made
  *     2      rows: taps and input channels, depth: pixels (in parts), columns: output channels */
 #define SK_BK 16
+#define SK_XS (SK_BN / SK_TN)
+#define SK_YS (SK_BM / SK_TM)
 #ifdef SK_GX /* a grid that the device does not take: all of it on the first axis */
 #define SK_AXIS_M (SK_GROUP % SK_GX)
 #define SK_AXIS_N (SK_GROUP / SK_GX % SK_GY)
@@ -301,11 +303,12 @@ SK_FN SK_R sk_right(SK_GLOBAL const SK_R *w, const sk_conv p, int k, int column,
 
 SK_KERNEL void conv(SK_IN(SK_R, x), SK_IN(SK_R, w), SK_OUT(SK_R, y), const sk_conv p)
 {
-    SK_LOCAL SK_R as[SK_BK * 65], bs[SK_BK * 65];
+    SK_LOCAL SK_R as[SK_BK * (SK_BM + 1)], bs[SK_BK * (SK_BN + 1)];
     SK_USE_IN(SK_R, x);
     SK_USE_IN(SK_R, w);
     SK_USE_OUT(SK_R, y);
-    int t = SK_LANE, tx = t % 16, ty = t / 16, n0 = SK_AXIS_N * 64, m0 = SK_AXIS_M * 64, e, i, j, k;
+    int t = SK_LANE, tx = t % SK_XS, ty = t / SK_XS, n0 = SK_AXIS_N * SK_BN, m0 = SK_AXIS_M * SK_BM;
+    int e, i, j, k;
     int group = SK_AXIS_G / p.splits, part = SK_AXIS_G % p.splits;
 #if SK_WHAT < 2
     int rows = SK_ROWS, depth = SK_TAPS * SK_DEEP;
@@ -313,33 +316,37 @@ SK_KERNEL void conv(SK_IN(SK_R, x), SK_IN(SK_R, w), SK_OUT(SK_R, y), const sk_co
     int rows = SK_TAPS * SK_DEEP, depth = SK_ROWS;
 #endif
     int k0 = part * p.part, end = k0 + p.part < depth ? k0 + p.part : depth;
-    SK_R sum[4][4];
-    for (i = 0; i < 4; i++)
-        for (j = 0; j < 4; j++) sum[i][j] = 0;
+    SK_R sum[SK_TM][SK_TN];
+    for (i = 0; i < SK_TM; i++)
+        for (j = 0; j < SK_TN; j++) sum[i][j] = 0;
     for (; k0 < end; k0 += SK_BK) {
-        for (e = t; e < 64 * SK_BK; e += 256) {
-            int kk = e % SK_BK, mm = e / SK_BK, nn = e % 64, kn = e / 64;
+        for (e = t; e < SK_BM * SK_BK; e += 256) {
 #if SK_WHAT == 2
-            mm = e % 64;
-            kk = e / 64;
+            int mm = e % SK_BM, kk = e / SK_BM;
+#else
+            int kk = e % SK_BK, mm = e / SK_BK;
 #endif
-            as[kk * 65 + mm] =
+            as[kk * (SK_BM + 1) + mm] =
                 m0 + mm < rows && k0 + kk < end ? sk_left(x, p, m0 + mm, k0 + kk, group) : (SK_R)0;
-            bs[kn * 65 + nn] = n0 + nn < SK_MADE && k0 + kn < end
-                                   ? sk_right(w, p, k0 + kn, n0 + nn, group)
-                                   : (SK_R)0;
+        }
+        for (e = t; e < SK_BN * SK_BK; e += 256) {
+            int nn = e % SK_BN, kk = e / SK_BN;
+            bs[kk * (SK_BN + 1) + nn] = n0 + nn < SK_MADE && k0 + kk < end
+                                            ? sk_right(w, p, k0 + kk, n0 + nn, group)
+                                            : (SK_R)0;
         }
         SK_BARRIER;
         for (k = 0; k < SK_BK; k++)
-            for (i = 0; i < 4; i++)
-                for (j = 0; j < 4; j++)
+            for (i = 0; i < SK_TM; i++)
+                for (j = 0; j < SK_TN; j++)
                     sum[i][j] =
-                        SK_FMA(as[k * 65 + ty + 16 * i], bs[k * 65 + tx + 16 * j], sum[i][j]);
+                        SK_FMA(as[k * (SK_BM + 1) + ty + SK_YS * i],
+                                       bs[k * (SK_BN + 1) + tx + SK_XS * j], sum[i][j]);
         SK_BARRIER;
     }
-    for (i = 0; i < 4; i++)
-        for (j = 0; j < 4; j++) {
-            int row = m0 + ty + 16 * i, column = n0 + tx + 16 * j;
+    for (i = 0; i < SK_TM; i++)
+        for (j = 0; j < SK_TN; j++) {
+            int row = m0 + ty + SK_YS * i, column = n0 + tx + SK_XS * j;
             if (row < rows && column < SK_MADE)
                 y[(part * rows + row) * SK_MADE_ALL + group * SK_MADE + column] = sum[i][j];
         }

@@ -1,12 +1,13 @@
 /* Kernel election: the candidates of each task are timed once on this machine; the winner is remembered in a file of the
  * user (elect_cache.c). Deterministic mode and a forced kernel (STOKER_KERNEL) need no timing. */
 #include "device/cpu/plan/arrange.h"
-#include "device/cpu/plan/elect_cache.h"
 
 #include "base/clock.h"
 #include "base/cpus.h"
+#include "device/elect_cache.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,7 +250,11 @@ static void limit_threads(stk_task *t, const stk_election *e)
 
 stk_status stk_elect(stk_plan *p, stk_election *e, const char *machine, stk_error *err)
 {
-    stk_elect_cache *cache = e->deterministic || e->ref ? NULL : stk_elect_cache_open(machine);
+    char about[256];
+    /* With the number of kernels: what a build knew less of may be beaten by what this one has more. */
+    snprintf(about, sizeof about, "%d %s", STK_CPU_IMPLS, machine);
+    stk_elect_cache *cache =
+        e->deterministic || e->ref ? NULL : stk_elect_cache_open("kernels.txt", about);
     stk_status status = STK_OK;
     for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++) {
         stk_task *t = &p->tasks[k];

@@ -1,11 +1,10 @@
 /* The election file. Any doubt about it means starting afresh: it only saves time. */
 #define _GNU_SOURCE
-#include "device/cpu/plan/elect_cache.h"
+#include "device/elect_cache.h"
 
 #include "base/cache_path.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "device/cpu/cpu.h"
 #include "stoker/files.h"
 
 #include <errno.h>
@@ -72,15 +71,14 @@ static void read_file(stk_elect_cache *c)
     stk_free(text);
 }
 
-stk_elect_cache *stk_elect_cache_open(const char *machine)
+stk_elect_cache *stk_elect_cache_open(const char *file, const char *machine)
 {
     stk_elect_cache *c = stk_calloc(1, sizeof *c);
     if (!c) return NULL;
-    /* With the number of kernels: what a build knew less of may be beaten by what this one has more. */
-    snprintf(c->machine, sizeof c->machine, "%s %d %s", STK_VERSION, STK_CPU_IMPLS, machine);
+    snprintf(c->machine, sizeof c->machine, "%s %s", STK_VERSION, machine);
     for (char *p = c->machine; *p; p++)
         if (*p == '\n') *p = ' ';
-    if (!stk_cache_path("kernels.txt", c->path, sizeof c->path)) {
+    if (!stk_cache_path(file, c->path, sizeof c->path)) {
         stk_free(c);
         return NULL;
     }
