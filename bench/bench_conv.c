@@ -113,8 +113,8 @@ static void report(stk_device *device, const char *what, stk_kernel kernel, cons
     l.scale = 1;
     l.threads = threads;
     l.impl = impl;
-    int64_t scratch = impl->scratch ? impl->scratch(params, l.parts) : 0;
-    l.scratch = stk_alloc_pages((size_t)scratch + 1);
+    int64_t scratch = stk_impl_memory(impl, params, l.parts, threads);
+    stk_launch_give(&l, stk_alloc_pages((size_t)scratch + 1));
     stk_error err = {0};
     if (impl->prepare && impl->prepare(&l, &err) != STK_OK) {
         printf("%-24s %-16s %-8s %s\n", what, stk_kernel_name(kernel), impl->name, err.message);

@@ -59,10 +59,11 @@ static inline bool launch_prepare(stk_launch *l, stk_device *device, stk_kernel 
     int64_t pays = stk_min_i64(stk_max_i64(l->units / stk_max_i64(grain, 1), 1), 64);
     l->parts = parts ? (int32_t)stk_max_i64(stk_min_i64(parts, l->units), 1) : (int32_t)pays;
     l->threads = report.threads;
-    int64_t scratch = impl->scratch ? impl->scratch(params, l->parts) : 0;
+    int64_t scratch = stk_impl_memory(impl, params, l->parts, l->threads);
     if (scratch) { /* dirty, and watched at its end */
-        l->scratch = stk_malloc((size_t)scratch + LAUNCH_GUARD);
-        memset(l->scratch, 0xa5, (size_t)scratch + LAUNCH_GUARD);
+        void *memory = stk_malloc((size_t)scratch + LAUNCH_GUARD);
+        memset(memory, 0xa5, (size_t)scratch + LAUNCH_GUARD);
+        stk_launch_give(l, memory);
     }
     return !impl->prepare || CHECK_OK(impl->prepare(l, &err));
 }
@@ -70,7 +71,7 @@ static inline bool launch_prepare(stk_launch *l, stk_device *device, stk_kernel 
 static inline void launch_discard(stk_launch *l)
 {
     if (l->scratch) {
-        int64_t scratch = l->impl->scratch(l->params, l->parts);
+        int64_t scratch = stk_impl_memory(l->impl, l->params, l->parts, l->threads);
         for (int i = 0; i < LAUNCH_GUARD; i++)
             CHECK_MSG(((uint8_t *)l->scratch)[scratch + i] == 0xa5,
                       "%s wrote behind its %" PRId64 " bytes of scratch", l->impl->name, scratch);

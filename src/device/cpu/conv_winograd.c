@@ -1,13 +1,19 @@
-/* 3x3 convolutions of stride 1 with fewer multiplications (vec/winograd.h): 16 matrix products over tiles instead of 9 taps over
- * pixels, 2.25 times less arithmetic for some additions before and behind. float32, two axes, one group. Units are images.
+/* Convolutions of stride 1 with fewer multiplications (vec/winograd.h): matrix products over tiles instead of taps over
+ * pixels, for some additions before and behind. float32, one or two axes, one group. Units are images.
+ *
+ *     winograd     3x3 taps by tiles of 2x2 results: 16 products instead of 36, 2.25 times less arithmetic
+ *     winograd6    6 points along an axis: 4 times less for 3x3, 2.8 for 5x5, 2 for 1x3, 1.7 for 1x5; sums end two to three
+ *                  bits shorter
  *
  * Backward data is the forward walk over dy with the taps turned round and weights read transposed. Backward weight adds up
  * products of the two transformed images, and transforms their sum back at the end.
  *
- * Scratch of one part, in floats, each piece rounded up to a cache line:
+ * The room of a part, in floats, each piece rounded up to a cache line; a tile has P positions:
  *
- *     data     [ weights: 16 x in x out | source: 16 x tiles x in | results: 16 x tiles x out | of the products ]
- *     weight   [ sums: 16 x in x out    | source                  | dy: 16 x tiles x out      | of the products ] */
+ *     data     [ weights: P x in x out | source: P x tiles x in | results: P x tiles x out | of the products ]
+ *     weight   [ sums: P x in x out    | source                 | dy: P x tiles x out      | of the products ]
+ *
+ * Scratch of backward weight: the gradients of the parts. */
 #include "base/memory.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
@@ -18,9 +24,9 @@
 #include <string.h>
 
 enum { FORWARD, BACK, WEIGHT };
+enum { FOUR, SIX }; /* points */
 enum {
-    POSITIONS = 16,
-    BLOCK = 12 * 1024, /* tiles x channels of both sides: they stay in L2 */
+    BLOCK = 192 * 1024, /* positions x tiles x channels of both sides: they stay in L2 */
     TILES_LEAST = 24,
     TILES_MOST = 192,
     GAP = 80, /* floats between positions: their lines must not fall into one set of the cache */
@@ -30,6 +36,8 @@ enum {
 
 typedef struct winograd_state {
     int kind;
+    const stk_winograd_tile *tile;
+    int64_t positions;                /* of a tile */
     int64_t rows, cols, low[2];       /* of the destination; padding as the destination sees it */
     int64_t from_rows, from_cols;     /* of the source */
     int64_t in, out;                  /* channels of source and destination */
@@ -48,16 +56,36 @@ static int64_t line(int64_t floats)
 
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
-static bool supports(const void *params)
+static bool fits_axis(const stk_conv *c, int i, const stk_winograd_axis *axis)
+{
+    bool fits = c->kernel[i] == axis->taps && c->low[i] < axis->taps;
+    if (axis->taps == 1) return fits && c->stride[i] == 1;
+    return fits && c->stride[i] == 1 && c->dilation[i] == 1 && c->in[i] >= 2 && c->out[i] >= 2;
+}
+
+static bool fits_tile(const stk_conv *c, const stk_winograd_tile *tile)
+{
+    return fits_axis(c, 1, &tile->rows) && fits_axis(c, 2, &tile->cols);
+}
+
+/* The kind of tile for a problem; NULL: none. */
+static const stk_winograd_tile *tile_for(const stk_conv *c, int points)
+{
+    const stk_vec_winograd *vec = stk_vec_get()->winograd;
+    if (points == FOUR) return fits_tile(c, vec->four) ? vec->four : NULL;
+    for (int i = 0; i < STK_WINOGRAD_SIX; i++)
+        if (fits_tile(c, vec->six[i])) return vec->six[i];
+    return NULL;
+}
+
+static bool supports(const void *params, int points)
 {
     const stk_conv *c = params;
     bool fits = c->dtype == STK_F32 && c->groups == 1 && c->ic >= CHANNELS_LEAST &&
                 c->oc >= CHANNELS_LEAST && c->ic * c->oc <= WEIGHTS_MOST;
     fits = fits && c->kernel[0] == 1 && c->in[0] == 1 && c->out[0] == 1 && c->low[0] == 0;
-    for (int i = 1; i < 3; i++)
-        fits = fits && c->kernel[i] == 3 && c->stride[i] == 1 && c->dilation[i] == 1 &&
-               c->low[i] <= 2 && c->in[i] >= 2 && c->out[i] >= 2;
-    return fits && (double)c->n * (double)c->out[1] * (double)c->out[2] >= 64;
+    return fits && (double)c->n * (double)c->out[1] * (double)c->out[2] >= 64 &&
+           tile_for(c, points);
 }
 
 /* Products of `tiles` rows; the last ones of a part have fewer, by the same path. */
@@ -77,53 +105,66 @@ static stk_gemm gemm_of(const winograd_state *s)
     return g;
 }
 
-static void fill_state(winograd_state *s, const stk_conv *c, int kind)
+static void fill_state(winograd_state *s, const stk_conv *c, int kind, int points)
 {
     const bool back = kind == BACK;
     const int64_t *dest = back ? c->in : c->out, *from = back ? c->out : c->in;
     *s = (winograd_state){.kind = kind, .rows = dest[1], .cols = dest[2], .vec = stk_vec_get()};
     s->from_rows = from[1];
     s->from_cols = from[2];
-    for (int i = 0; i < 2; i++) s->low[i] = back ? 2 - c->low[i + 1] : c->low[i + 1];
+    s->tile = tile_for(c, points);
+    s->positions = s->tile->rows.points * s->tile->cols.points;
+    for (int i = 0; i < 2; i++)
+        s->low[i] = back ? c->kernel[i + 1] - 1 - c->low[i + 1] : c->low[i + 1];
     s->in = back ? c->oc : c->ic;
     s->out = back ? c->ic : c->oc;
-    s->tile_rows = (s->rows + 1) / 2;
-    s->tile_cols = (s->cols + 1) / 2;
-    s->tiles = stk_min_i64(stk_max_i64(BLOCK / (s->in + s->out), TILES_LEAST), TILES_MOST);
+    s->tile_rows = stk_ceil_div(s->rows, s->tile->rows.outs);
+    s->tile_cols = stk_ceil_div(s->cols, s->tile->cols.outs);
+    s->tiles = BLOCK / s->positions / (s->in + s->out);
+    s->tiles = stk_min_i64(stk_max_i64(s->tiles, TILES_LEAST), TILES_MOST);
     s->source_step = s->tiles * s->in + GAP;
     s->result_step = s->tiles * s->out + GAP;
     s->gemm = gemm_of(s);
-    s->weights = line(POSITIONS * c->ic * c->oc);
-    s->source = line(POSITIONS * s->source_step);
-    s->results = line(POSITIONS * s->result_step);
+    s->weights = line(s->positions * c->ic * c->oc);
+    s->source = line(s->positions * s->source_step);
+    s->results = line(s->positions * s->result_step);
     s->product = line(s->vec->gemm->scratch[STK_F32](&s->gemm) / (int64_t)sizeof(float) + 1);
     s->total = s->weights + s->source + s->results + s->product;
 }
 
-static int64_t scratch(const void *params, int kind, int32_t parts)
+static int64_t room(const void *params, int kind, int points)
 {
     winograd_state s;
-    fill_state(&s, params, kind);
-    return s.total * (int64_t)sizeof(float) * parts;
+    fill_state(&s, params, kind, points);
+    return s.total * (int64_t)sizeof(float);
+}
+
+static int64_t weights_of(const stk_conv *c) { return c->kernel[1] * c->kernel[2] * c->ic * c->oc; }
+
+static int64_t weight_scratch(const void *params, int32_t parts)
+{
+    return weights_of(params) * (int64_t)sizeof(float) * parts;
 }
 
 static int64_t units(const void *params) { return ((const stk_conv *)params)->n; }
 
-/* Transformed weights cost as much as some dozen tiles, and each part has its own. */
-static int64_t grain(const void *params)
+/* Transformed weights cost as much as some hundred pixels, and each part has its own. */
+static int64_t grain(const void *params, int points)
 {
-    enum { TILES = 128, FLOATS = 1 << 22 };
+    enum { PIXELS = 512, FLOATS = 1 << 22 };
     const stk_conv *c = params;
-    const int64_t tiles = stk_max_i64(c->out[1] * c->out[2] / 4, 1);
-    const int64_t parts = stk_max_i64(FLOATS / (POSITIONS * c->ic * c->oc), 4);
-    return stk_max_i64(stk_ceil_div(TILES, tiles), stk_ceil_div(c->n, parts));
+    const stk_winograd_tile *tile = tile_for(c, points);
+    const int64_t pixels = stk_max_i64(c->out[1] * c->out[2], 1);
+    const int64_t weights = tile->rows.points * tile->cols.points * c->ic * c->oc;
+    const int64_t parts = stk_max_i64(FLOATS / weights, 4);
+    return stk_max_i64(stk_ceil_div(PIXELS, pixels), stk_ceil_div(c->n, parts));
 }
 
-static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
+static stk_status prepare(stk_launch *launch, int kind, int points, stk_error *err)
 {
     winograd_state *s = launch->state = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "a convolution", sizeof *s);
-    fill_state(s, launch->params, kind);
+    fill_state(s, launch->params, kind, points);
     return STK_OK;
 }
 
@@ -142,31 +183,30 @@ typedef struct place {
 static place place_of(const winograd_state *s, int64_t tile)
 {
     const int64_t each = s->tile_rows * s->tile_cols, at = tile % each;
-    return (place){tile / each, at / s->tile_cols * 2, at % s->tile_cols * 2};
+    return (place){tile / each, at / s->tile_cols * s->tile->rows.outs,
+                   at % s->tile_cols * s->tile->cols.outs};
 }
 
-/* Bit size * r + c: the pixel r, c behind the place lies in the picture. */
-static uint32_t inside(int64_t row, int64_t col, int64_t rows, int64_t cols, int size)
+/* The part of a tile of `high` x `wide` pixels, whose first one is at row, col, that lies in the picture. */
+static stk_winograd_inside inside(int64_t row, int64_t col, int64_t rows, int64_t cols,
+                                  int64_t high, int64_t wide)
 {
-    uint32_t bits = 0;
-    for (int r = 0; r < size; r++)
-        for (int c = 0; c < size; c++) {
-            const bool here = row + r >= 0 && row + r < rows && col + c >= 0 && col + c < cols;
-            bits |= (uint32_t)here << (size * r + c);
-        }
-    return bits;
+    return (stk_winograd_inside){stk_max_i64(-row, 0), stk_min_i64(rows - row, high),
+                                 stk_max_i64(-col, 0), stk_min_i64(cols - col, wide)};
 }
 
 static void bring_source(const winograd_state *s, const float *x, int64_t first, int64_t count,
                          float *to)
 {
+    const stk_winograd_tile *tile = s->tile;
     for (int64_t i = 0; i < count; i++, to += s->in) {
         const place p = place_of(s, first + i);
         const int64_t row = p.row - s->low[0], col = p.col - s->low[1];
         const int64_t at = ((p.image * s->from_rows + row) * s->from_cols + col) * s->in;
-        const uint32_t bits = inside(row, col, s->from_rows, s->from_cols, 4);
-        s->vec->winograd->source(x + at, s->from_cols * s->in, s->in, bits, s->in, to,
-                                 s->source_step);
+        tile->source(x + at, s->from_cols * s->in, s->in,
+                     inside(row, col, s->from_rows, s->from_cols, tile->rows.points,
+                            tile->cols.points),
+                     s->in, to, s->source_step);
     }
 }
 
@@ -175,13 +215,18 @@ static int64_t pixel_of(const winograd_state *s, place p)
     return ((p.image * s->rows + p.row) * s->cols + p.col) * s->out;
 }
 
+static stk_winograd_inside inside_results(const winograd_state *s, place p)
+{
+    return inside(p.row, p.col, s->rows, s->cols, s->tile->rows.outs, s->tile->cols.outs);
+}
+
 static void put_results(const winograd_state *s, const float *from, int64_t first, int64_t count,
                         float *y)
 {
     for (int64_t i = 0; i < count; i++, from += s->out) {
         const place p = place_of(s, first + i);
-        s->vec->winograd->result(from, s->result_step, s->out, y + pixel_of(s, p), s->cols * s->out,
-                                 s->out, inside(p.row, p.col, s->rows, s->cols, 2));
+        s->tile->result(from, s->result_step, s->out, y + pixel_of(s, p), s->cols * s->out, s->out,
+                        inside_results(s, p));
     }
 }
 
@@ -190,9 +235,8 @@ static void bring_results(const winograd_state *s, const float *dy, int64_t firs
 {
     for (int64_t i = 0; i < count; i++, to += s->out) {
         const place p = place_of(s, first + i);
-        s->vec->winograd->result_back(dy + pixel_of(s, p), s->cols * s->out, s->out,
-                                      inside(p.row, p.col, s->rows, s->cols, 2), s->out, to,
-                                      s->result_step);
+        s->tile->result_back(dy + pixel_of(s, p), s->cols * s->out, s->out, inside_results(s, p),
+                             s->out, to, s->result_step);
     }
 }
 
@@ -205,21 +249,19 @@ static int64_t tiles_of(const winograd_state *s, int64_t images)
 
 static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
-    static const int8_t straight[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-    static const int8_t turned[9] = {8, 7, 6, 5, 4, 3, 2, 1, 0};
     const winograd_state *s = launch->state;
     const int64_t all = s->in * s->out, end = tiles_of(s, hi - lo);
-    float *weights = (float *)launch->scratch + part * s->total;
+    float *weights = launch->room;
     float *source = weights + s->weights, *results = source + s->source;
     const float *x = (const float *)launch->arg[0] + lo * s->from_rows * s->from_cols * s->in;
     float *y = (float *)launch->arg[2] + lo * s->rows * s->cols * s->out;
+    (void)part;
     if (lo >= hi) return;
-    s->vec->winograd->weights(launch->arg[1], all, s->kind == BACK ? turned : straight, all,
-                              weights, all);
+    s->tile->weights(launch->arg[1], all, s->kind == BACK, all, weights, all);
     for (int64_t first = 0; first < end; first += s->tiles) {
         const int64_t count = stk_min_i64(s->tiles, end - first);
         bring_source(s, x, first, count, source);
-        for (int64_t i = 0; i < POSITIONS; i++) {
+        for (int64_t i = 0; i < s->positions; i++) {
             stk_gemm_job job = {.whole = &s->gemm,
                                 .a = source + i * s->source_step,
                                 .b = weights + i * all,
@@ -237,7 +279,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
 {
     const winograd_state *s = launch->state;
     const int64_t all = s->in * s->out, end = tiles_of(s, hi - lo);
-    float *sums = (float *)launch->scratch + part * s->total;
+    float *sums = launch->room;
     float *source = sums + s->weights, *results = source + s->source;
     const float *x = (const float *)launch->arg[0] + lo * s->from_rows * s->from_cols * s->in;
     const float *dy = (const float *)launch->arg[1] + lo * s->rows * s->cols * s->out;
@@ -248,7 +290,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
         g.k = count;
         bring_source(s, x, first, count, source);
         bring_results(s, dy, first, count, results);
-        for (int64_t i = 0; i < POSITIONS; i++) {
+        for (int64_t i = 0; i < s->positions; i++) {
             stk_gemm_job job = {.whole = &g,
                                 .a = source + i * s->source_step,
                                 .b = results + i * s->result_step,
@@ -259,60 +301,65 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
             s->vec->gemm->run[STK_F32](&job);
         }
     }
+    s->tile->weights_back(sums, all, all,
+                          (float *)launch->scratch + part * weights_of(launch->params), all);
 }
 
-/* Adds the sums of the parts in order, and transforms them. Empty parts were not run. */
+/* Adds the gradients of the parts in order. Empty parts were not run. */
 static void weight_finish(const stk_launch *launch)
 {
-    const winograd_state *s = launch->state;
-    const int64_t all = s->in * s->out;
-    float *total = NULL;
+    const int64_t n = weights_of(launch->params);
+    float *dw = launch->arg[2];
+    bool first = true;
     for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;
-        float *sums = (float *)launch->scratch + part * s->total;
+        const float *sums = (const float *)launch->scratch + part * n;
         stk_launch_range(launch, part, &lo, &hi);
         if (lo == hi) continue;
-        if (!total) total = sums;
-        for (int64_t i = 0; total != sums && i < POSITIONS * all; i++) total[i] += sums[i];
+        if (first)
+            memcpy(dw, sums, (size_t)n * sizeof *dw);
+        else
+            for (int64_t i = 0; i < n; i++) dw[i] += sums[i];
+        first = false;
     }
-    if (total) s->vec->winograd->weights_back(total, all, all, launch->arg[2], all);
 }
 
-STK_CONV_WAY(forward, FORWARD)
-STK_CONV_WAY(back, BACK)
-STK_CONV_WAY(weight, WEIGHT)
+/* ---- both numbers of points ------------------------------------------------------------------------------ */
 
-const stk_impl stk_impl_conv_winograd = {.name = "winograd",
-                                         .kernel = STK_K_CONV,
-                                         .rank = 20,
-                                         .supports = supports,
-                                         .units = units,
-                                         .grain = grain,
-                                         .aligned = stk_conv_data_aligned,
-                                         .scratch = forward_scratch,
-                                         .prepare = forward_prepare,
-                                         .discard = discard,
-                                         .run = data_run};
-const stk_impl stk_impl_conv_bwd_data_winograd = {.name = "winograd",
-                                                  .kernel = STK_K_CONV_BWD_DATA,
-                                                  .rank = 20,
-                                                  .supports = supports,
-                                                  .units = units,
-                                                  .grain = grain,
-                                                  .aligned = stk_conv_data_aligned,
-                                                  .scratch = back_scratch,
-                                                  .prepare = back_prepare,
-                                                  .discard = discard,
-                                                  .run = data_run};
-const stk_impl stk_impl_conv_bwd_weight_winograd = {.name = "winograd",
-                                                    .kernel = STK_K_CONV_BWD_WEIGHT,
-                                                    .rank = 20,
-                                                    .supports = supports,
-                                                    .units = units,
-                                                    .grain = grain,
-                                                    .aligned = stk_conv_weight_aligned,
-                                                    .scratch = weight_scratch,
-                                                    .prepare = weight_prepare,
-                                                    .discard = discard,
-                                                    .run = weight_run,
-                                                    .finish = weight_finish};
+#define KIND(word, points, KIND_, POINTS_)                                                         \
+    static int64_t word##_room_##points(const void *params)                                        \
+    {                                                                                              \
+        return room(params, KIND_, POINTS_);                                                       \
+    }                                                                                              \
+    static stk_status word##_prepare_##points(stk_launch *launch, stk_error *err)                  \
+    {                                                                                              \
+        return prepare(launch, KIND_, POINTS_, err);                                               \
+    }
+#define POINTS(points, POINTS_)                                                                    \
+    static bool supports_##points(const void *params) { return supports(params, POINTS_); }        \
+    static int64_t grain_##points(const void *params) { return grain(params, POINTS_); }           \
+    KIND(forward, points, FORWARD, POINTS_)                                                        \
+    KIND(back, points, BACK, POINTS_)                                                              \
+    KIND(weight, points, WEIGHT, POINTS_)
+POINTS(four, FOUR)
+POINTS(six, SIX)
+
+#define IMPL(impl_name, points, kernel_, word, aligned_, scratch_, run_, finish_)                  \
+    {                                                                                              \
+        .name = impl_name, .kernel = kernel_, .rank = 20, .supports = supports_##points,           \
+        .units = units, .grain = grain_##points, .aligned = aligned_,                              \
+        .scratch = scratch_, .room = word##_room_##points, .prepare = word##_prepare_##points,     \
+        .discard = discard, .run = run_, .finish = finish_                                         \
+    }
+#define DATA(name, points, kernel, word)                                                           \
+    IMPL(name, points, kernel, word, stk_conv_data_aligned, NULL, data_run, NULL)
+#define WEIGHTS(name, points)                                                                      \
+    IMPL(name, points, STK_K_CONV_BWD_WEIGHT, weight, stk_conv_weight_aligned, weight_scratch,     \
+         weight_run, weight_finish)
+const stk_impl stk_impl_conv_winograd = DATA("winograd", four, STK_K_CONV, forward);
+const stk_impl stk_impl_conv_winograd6 = DATA("winograd6", six, STK_K_CONV, forward);
+const stk_impl stk_impl_conv_bwd_data_winograd = DATA("winograd", four, STK_K_CONV_BWD_DATA, back);
+const stk_impl stk_impl_conv_bwd_data_winograd6 =
+    DATA("winograd6", six, STK_K_CONV_BWD_DATA, back);
+const stk_impl stk_impl_conv_bwd_weight_winograd = WEIGHTS("winograd", four);
+const stk_impl stk_impl_conv_bwd_weight_winograd6 = WEIGHTS("winograd6", six);

@@ -24,17 +24,21 @@ typedef struct group {
     int32_t parts, threads;
 } group;
 
-/* Local args are found in this share's memory, shifted so that the part's first unit is at its start. */
+/* The room and local args are found in this share's memory; these are shifted so that the part's first unit is at its
+ * start. */
 static void run_local(const stk_launch *l, int64_t lo, int64_t hi, int32_t part, int32_t share)
 {
     void *arg[STK_MOST_LOCAL_ARGS];
     stk_launch mine = *l;
-    memcpy(arg, l->arg, (size_t)l->args * sizeof *arg);
+    if (l->locals) {
+        memcpy(arg, l->arg, (size_t)l->args * sizeof *arg);
+        mine.arg = arg;
+    }
     for (int32_t i = 0; i < l->locals; i++) {
         const stk_local *local = &l->local[i];
         arg[local->arg] = (char *)arg[local->arg] + share * local->share - lo * local->unit;
     }
-    mine.arg = arg;
+    mine.room = (char *)l->room + share * l->room_share;
     l->run(&mine, lo * l->scale, hi * l->scale, part);
 }
 
@@ -44,7 +48,7 @@ static inline void run_range(const stk_launch *l, int64_t lo, int64_t hi, int32_
 {
     if (lo >= hi) return;
     uint64_t start = stk_trace_start();
-    if (l->locals)
+    if (l->locals || (share && l->room_share))
         run_local(l, lo, hi, part, share);
     else
         l->run(l, lo * l->scale, hi * l->scale, part);

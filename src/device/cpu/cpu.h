@@ -60,6 +60,27 @@ static inline int64_t stk_rows_worth(int64_t row, int64_t worth)
     return row > 0 && row < worth ? worth / row : 1;
 }
 
+/* Memory of a launch: scratch, then a room for each thread that may run a part of it. */
+static inline int64_t stk_impl_room(const stk_impl *impl, const void *params)
+{
+    enum { PAGE = 4096 };
+    return impl->room ? stk_round_up(impl->room(params), PAGE) : 0;
+}
+static inline int64_t stk_impl_memory(const stk_impl *impl, const void *params, int32_t parts,
+                                      int32_t threads)
+{
+    int64_t scratch = impl->scratch ? impl->scratch(params, parts) : 0;
+    int64_t rooms = stk_impl_room(impl, params) * stk_min_i64(parts, threads);
+    return rooms ? stk_round_up(scratch, STK_ALIGN) + rooms : scratch;
+}
+static inline void stk_launch_give(stk_launch *l, void *memory)
+{
+    int64_t scratch = l->impl->scratch ? l->impl->scratch(l->params, l->parts) : 0;
+    l->scratch = memory;
+    l->room = (char *)memory + stk_round_up(scratch, STK_ALIGN);
+    l->room_share = stk_impl_room(l->impl, l->params);
+}
+
 /* The most of `units` that one part can get. A group that counts in `u` coarser units, parts <= u, gives a part up to
  * ceil(u / parts) of them, which is less than 2 u / parts. */
 static inline int64_t stk_most_units(int64_t units, int32_t parts)

@@ -31,6 +31,7 @@ struct stk_launch {
     void **arg;         /* inputs, then outputs (per segment for chains) */
     const void *params; /* the kernel id's problem struct */
     void *scratch;      /* impl->scratch() bytes, alive during this launch only */
+    void *room;         /* impl->room() bytes, alive during one part: that of the thread which runs it */
     void *state;        /* made by impl->prepare */
     int64_t units;      /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
     /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
@@ -39,6 +40,7 @@ struct stk_launch {
     int32_t threads; /* how many threads pay off here */
     int32_t locals;
     const stk_local *local;
+    int64_t room_share; /* bytes from one thread's room to the next one's; 0: none is asked for */
     bool follows; /* runs part by part behind the launch before it, in the same parallel region */
     /* Cold: for election, reports and errors. */
     int32_t kernel; /* stk_kernel */
@@ -70,6 +72,9 @@ struct stk_impl {
      * inside one parallel region, while they are still in cache. Default: none. */
     uint32_t (*aligned)(const void *params);
     int64_t (*scratch)(const void *params, int32_t parts);     /* (optional) bytes; default: 0 */
+    /* (optional) bytes that a part needs only while it runs. A thread uses the same ones for part after part, so they
+     * stay in its cache; pieces of scratch, one per part, do not. Default: 0. */
+    int64_t (*room)(const void *params);
     stk_status (*prepare)(stk_launch *launch, stk_error *err); /* (optional) fills state */
     void (*discard)(stk_launch *launch);                       /* (optional) frees state */
     void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);

@@ -51,7 +51,7 @@ static void settle(stk_task *t, const stk_election *e, const stk_impl *impl)
     c->scale = 1;
     stk_cut_problem(impl, t->params, t->flops * lanes, t->bytes, &c->units, &c->parts);
     c->threads = e->threads < c->parts ? e->threads : c->parts;
-    t->scratch_bytes = impl->scratch ? impl->scratch(t->params, c->parts) : 0;
+    t->scratch_bytes = stk_impl_memory(impl, t->params, c->parts, e->threads);
 }
 
 /* ---- timing ---------------------------------------------------------------------------------------------- */
@@ -82,7 +82,6 @@ static bool trial_open(const stk_plan *p, const stk_task *t, trial *out)
     out->launch = (stk_launch){.run = c->impl->run,
                                .arg = arg,
                                .params = t->params,
-                               .scratch = at,
                                .units = c->units,
                                .scale = 1,
                                .parts = c->parts,
@@ -91,6 +90,7 @@ static bool trial_open(const stk_plan *p, const stk_task *t, trial *out)
                                .args = t->nargs,
                                .impl = c->impl,
                                .label = "election"};
+    stk_launch_give(&out->launch, at);
     return !c->impl->prepare || c->impl->prepare(&out->launch, NULL) == STK_OK;
 }
 

@@ -145,7 +145,7 @@ static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t
         c->units = h->units;
         c->parts = h->parts;
         c->threads = h->threads = h->threads > c->threads ? h->threads : c->threads;
-        t->scratch_bytes = c->impl->scratch ? c->impl->scratch(t->params, c->parts) : 0;
+        t->scratch_bytes = stk_impl_memory(c->impl, t->params, c->parts, e->threads);
         next++;
     }
     return next;

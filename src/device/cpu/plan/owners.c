@@ -93,6 +93,6 @@ bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
     if (c->units < OWNERS || (alone && ns < LEAST_NS)) return false;
     c->parts = OWNERS;
     c->threads = OWNERS; /* whether that pays is tried out while the program runs (trial.c) */
-    t->scratch_bytes = c->impl->scratch ? c->impl->scratch(t->params, OWNERS) : 0;
+    t->scratch_bytes = stk_impl_memory(c->impl, t->params, OWNERS, e->threads);
     return true;
 }

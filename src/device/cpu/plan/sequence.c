@@ -54,7 +54,7 @@ static stk_status load_task(stk_cpu_sequence *s, stk_plan *p, const stk_task *t,
                         .tag = t->tag,
                         .flops = t->flops,
                         .bytes = t->bytes};
-    if (t->scratch_bytes) out->scratch = pointer(s, t->scratch);
+    if (t->scratch_bytes) stk_launch_give(out, pointer(s, t->scratch));
     STK_TRY(load_locals(p, t, out, err));
     /* Behind a queue nobody would hear of it: such devices compute with zeros. */
     if (t->check && !s->resolve) {

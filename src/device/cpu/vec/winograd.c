@@ -1,14 +1,128 @@
-/* The transforms of winograd.h: one pass over channels each, a register of them at a time.
+/* The transforms of winograd.h along one axis, and the kinds of tiles made of them.
  *
- *     B' = 1  0 -1  0      G = 1    0    0       A' = 1  1  1  0
- *          0  1  1  0          1/2  1/2  1/2          0  1 -1 -1
- *          0 -1  1  0          1/2 -1/2  1/2
- *          0  1  0 -1          0    0    1                              */
+ * A sum of products over r taps is a product of polynomials: both factors are evaluated at n points, multiplied there, and
+ * the result is found back. All that depends on the points p is said here:
+ *
+ *     spread    A    p^0 y0 + p^1 y1 + ... at every point, the last one alone at infinity
+ *     collect   A'   the same numbers, added up the other way
+ *     source    B'   coefficients of the polynomials that vanish at all points but one
+ *     scale          what those are at their own point: G is spread, scaled
+ *
+ * 4 points: 0 1 -1 inf. 6 points: 0 a -a b -b inf with a = 5/8, b = 3/2: exact in binary, and nearer to 1 than 1 and 2,
+ * so that powers neither grow nor vanish and less is lost by rounding. */
 #include "device/cpu/vec/winograd.h"
 
 #include "device/cpu/vec/lanes.h"
 
-/* One channel block: `part` is all lanes, except at the end. */
+/* ---- one tap: as it is ------------------------------------------------------------------------------- */
+
+STK_INLINE void source_1(const vf *d, vf *out) { out[0] = d[0]; }
+STK_INLINE void spread_1(const vf *y, int n, vf *out) { out[0] = y[n - 1]; }
+STK_INLINE void collect_1(const vf *m, int n, vf *out) { out[n - 1] = m[0]; }
+STK_INLINE void scale_1(vf *m) { (void)m; }
+
+/* ---- 4 points ------------------------------------------------------------------------------------------ */
+
+STK_INLINE void source_4(const vf *d, vf *out)
+{
+    out[0] = d[0] - d[2];
+    out[1] = d[1] + d[2];
+    out[2] = d[2] - d[1];
+    out[3] = d[3] - d[1];
+}
+
+STK_INLINE void spread_4(const vf *y, int n, vf *out)
+{
+    const vf even = n > 2 ? y[0] + y[2] : y[0];
+    out[0] = y[0];
+    out[1] = even + y[1];
+    out[2] = even - y[1];
+    out[3] = y[n - 1];
+}
+
+STK_INLINE void collect_4(const vf *m, int n, vf *out)
+{
+    const vf even = m[1] + m[2];
+    out[0] = m[0] + even;
+    out[1] = m[1] - m[2];
+    if (n > 2) out[2] = even;
+    out[n - 1] += m[3];
+}
+
+STK_INLINE void scale_4(vf *m)
+{
+    m[1] *= 0.5f;
+    m[2] *= 0.5f;
+}
+
+/* ---- 6 points ------------------------------------------------------------------------------------------ */
+
+#define PA 0.625f
+#define PB 1.5f
+#define A2 (PA * PA)
+#define B2 (PB * PB)
+static const float power_a[5] = {1, PA, A2, A2 *PA, A2 *A2};
+static const float power_b[5] = {1, PB, B2, B2 *PB, B2 *B2};
+
+STK_INLINE void source_6(const vf *d, vf *out)
+{
+    const vf even_a = d[4] - B2 * d[2], odd_a = (d[3] - B2 * d[1]) * PA;
+    const vf even_b = d[4] - A2 * d[2], odd_b = (d[3] - A2 * d[1]) * PB;
+    out[0] = A2 * B2 * d[0] + (d[4] - (A2 + B2) * d[2]);
+    out[1] = even_a + odd_a;
+    out[2] = even_a - odd_a;
+    out[3] = even_b + odd_b;
+    out[4] = even_b - odd_b;
+    out[5] = A2 * B2 * d[1] + (d[5] - (A2 + B2) * d[3]);
+}
+
+/* Both points of a pair: even powers are equal, odd ones differ in sign. */
+STK_INLINE void spread_pair(const vf *y, int n, const float *power, vf *out)
+{
+    vf even = y[0], odd = y[1] * power[1];
+    STK_UNROLL for (int r = 2; r < n; r++)
+    {
+        if (r % 2)
+            odd += y[r] * power[r];
+        else
+            even += y[r] * power[r];
+    }
+    out[0] = even + odd;
+    out[1] = even - odd;
+}
+
+STK_INLINE void spread_6(const vf *y, int n, vf *out)
+{
+    out[0] = y[0];
+    spread_pair(y, n, power_a, out + 1);
+    spread_pair(y, n, power_b, out + 3);
+    out[5] = y[n - 1];
+}
+
+STK_INLINE void collect_6(const vf *m, int n, vf *out)
+{
+    const vf even_a = m[1] + m[2], odd_a = m[1] - m[2];
+    const vf even_b = m[3] + m[4], odd_b = m[3] - m[4];
+    STK_UNROLL for (int r = 0; r < n; r++) out[r] =
+        r % 2 ? odd_a * power_a[r] + odd_b * power_b[r] : even_a * power_a[r] + even_b * power_b[r];
+    out[0] += m[0];
+    out[n - 1] += m[5];
+}
+
+STK_INLINE void scale_6(vf *m)
+{
+    const float at_0 = 1 / (A2 * B2), at_a = 1 / (2 * A2 * (A2 - B2)),
+                at_b = 1 / (2 * B2 * (B2 - A2));
+    m[0] *= at_0;
+    m[1] *= at_a;
+    m[2] *= at_a;
+    m[3] *= at_b;
+    m[4] *= at_b;
+}
+
+/* ---- channels ------------------------------------------------------------------------------------------- */
+
+/* One block of channels: `part` is all lanes, except at the end. */
 STK_INLINE vf load(const float *from, vf_part part, bool whole)
 {
     return whole ? vf_load(from) : vf_load_part(from, part);
@@ -29,184 +143,64 @@ STK_INLINE void store(float *to, vf v, vf_part part, bool whole)
         if (c < (channels)) body(c, vf_part_of((channels)-c), false);                              \
     } while (0)
 
-STK_INLINE void rows_of_source(const vf d[4], vf out[4])
+STK_INLINE bool is_inside(stk_winograd_inside in, int64_t row, int64_t col)
 {
-    out[0] = d[0] - d[2];
-    out[1] = d[1] + d[2];
-    out[2] = d[2] - d[1];
-    out[3] = d[1] - d[3];
+    return row >= in.row_lo && row < in.row_hi && col >= in.col_lo && col < in.col_hi;
+}
+STK_INLINE bool is_whole(stk_winograd_inside in, int64_t rows, int64_t cols)
+{
+    return in.row_lo == 0 && in.row_hi == rows && in.col_lo == 0 && in.col_hi == cols;
 }
 
-STK_INLINE void source_block(const float *x, int64_t row, int64_t col, uint32_t inside, float *to,
-                             int64_t step, vf_part part, bool whole)
-{
-    vf mid[4][4];
-    STK_UNROLL for (int j = 0; j < 4; j++)
-    {
-        vf d[4], out[4];
-        STK_UNROLL for (int i = 0; i < 4; i++) d[i] =
-            inside >> (4 * i + j) & 1 ? load(x + i * row + j * col, part, whole) : (vf){0};
-        rows_of_source(d, out);
-        STK_UNROLL for (int i = 0; i < 4; i++) mid[i][j] = out[i];
-    }
-    STK_UNROLL for (int i = 0; i < 4; i++)
-    {
-        vf out[4];
-        rows_of_source(mid[i], out);
-        STK_UNROLL for (int j = 0; j < 4; j++) store(to + (4 * i + j) * step, out[j], part, whole);
-    }
-}
+#define ON_PASTE(word, points)  word##_##points
+#define ON_POINTS(word, points) ON_PASTE(word, points)
+#define ON_ROWS(word)           ON_POINTS(word, ROW_POINTS)
+#define ON_COLS(word)           ON_POINTS(word, COL_POINTS)
+#define ROW_POINTS 4
+#define ROW_OUTS   2
+#define ROW_TAPS   3
+#define COL_POINTS 4
+#define COL_OUTS   2
+#define COL_TAPS   3
+#define T(name)    name##_2x2_of_3x3
+#include "device/cpu/vec/winograd_tile.inc"
 
-static void source(const float *x, int64_t row, int64_t col, uint32_t inside, int64_t channels,
-                   float *to, int64_t step)
-{
-#define BLOCK(c, part, whole) source_block(x + c, row, col, 0xffff, to + c, step, part, whole)
-#define EDGE(c, part, whole)  source_block(x + c, row, col, inside, to + c, step, part, whole)
-    if (inside == 0xffff)
-        EACH_BLOCK(channels, BLOCK);
-    else
-        EACH_BLOCK(channels, EDGE);
-#undef BLOCK
-#undef EDGE
-}
+#define ROW_POINTS 6
+#define ROW_OUTS   4
+#define ROW_TAPS   3
+#define COL_POINTS 6
+#define COL_OUTS   4
+#define COL_TAPS   3
+#define T(name)    name##_4x4_of_3x3
+#include "device/cpu/vec/winograd_tile.inc"
 
-STK_INLINE void result_block(const float *from, int64_t step, float *y, int64_t row, int64_t col,
-                             uint32_t inside, vf_part part, bool whole)
-{
-    vf mid[2][4];
-    STK_UNROLL for (int j = 0; j < 4; j++)
-    {
-        vf m[4];
-        STK_UNROLL for (int i = 0; i < 4; i++) m[i] = load(from + (4 * i + j) * step, part, whole);
-        mid[0][j] = m[0] + m[1] + m[2];
-        mid[1][j] = m[1] - m[2] - m[3];
-    }
-    STK_UNROLL for (int i = 0; i < 2; i++)
-    {
-        const vf left = mid[i][0] + mid[i][1] + mid[i][2],
-                 right = mid[i][1] - mid[i][2] - mid[i][3];
-        if (inside >> (2 * i) & 1) store(y + i * row, left, part, whole);
-        if (inside >> (2 * i + 1) & 1) store(y + i * row + col, right, part, whole);
-    }
-}
+#define ROW_POINTS 6
+#define ROW_OUTS   2
+#define ROW_TAPS   5
+#define COL_POINTS 6
+#define COL_OUTS   2
+#define COL_TAPS   5
+#define T(name)    name##_2x2_of_5x5
+#include "device/cpu/vec/winograd_tile.inc"
 
-static void result(const float *from, int64_t step, int64_t channels, float *y, int64_t row,
-                   int64_t col, uint32_t inside)
-{
-#define BLOCK(c, part, whole) result_block(from + c, step, y + c, row, col, inside, part, whole)
-    EACH_BLOCK(channels, BLOCK);
-#undef BLOCK
-}
+#define ROW_POINTS 1
+#define ROW_OUTS   1
+#define ROW_TAPS   1
+#define COL_POINTS 6
+#define COL_OUTS   4
+#define COL_TAPS   3
+#define T(name)    name##_1x4_of_1x3
+#include "device/cpu/vec/winograd_tile.inc"
 
-/* A: four numbers from two. */
-STK_INLINE void spread(vf a, vf b, vf out[4])
-{
-    out[0] = a;
-    out[1] = a + b;
-    out[2] = a - b;
-    out[3] = -b;
-}
+#define ROW_POINTS 1
+#define ROW_OUTS   1
+#define ROW_TAPS   1
+#define COL_POINTS 6
+#define COL_OUTS   2
+#define COL_TAPS   5
+#define T(name)    name##_1x2_of_1x5
+#include "device/cpu/vec/winograd_tile.inc"
 
-STK_INLINE void back_block(const float *dy, int64_t row, int64_t col, uint32_t inside, float *to,
-                           int64_t step, vf_part part, bool whole)
-{
-    vf mid[4][2];
-    STK_UNROLL for (int j = 0; j < 2; j++)
-    {
-        vf d[2], out[4];
-        STK_UNROLL for (int i = 0; i < 2; i++) d[i] =
-            inside >> (2 * i + j) & 1 ? load(dy + i * row + j * col, part, whole) : (vf){0};
-        spread(d[0], d[1], out);
-        STK_UNROLL for (int i = 0; i < 4; i++) mid[i][j] = out[i];
-    }
-    STK_UNROLL for (int i = 0; i < 4; i++)
-    {
-        vf out[4];
-        spread(mid[i][0], mid[i][1], out);
-        STK_UNROLL for (int j = 0; j < 4; j++) store(to + (4 * i + j) * step, out[j], part, whole);
-    }
-}
-
-static void result_back(const float *dy, int64_t row, int64_t col, uint32_t inside,
-                        int64_t channels, float *to, int64_t step)
-{
-#define BLOCK(c, part, whole) back_block(dy + c, row, col, inside, to + c, step, part, whole)
-    EACH_BLOCK(channels, BLOCK);
-#undef BLOCK
-}
-
-/* G: four numbers from three, and G': three from four. */
-STK_INLINE void widen(vf a, vf b, vf c, vf out[4])
-{
-    const vf even = (a + c) * 0.5f, odd = b * 0.5f;
-    out[0] = a;
-    out[1] = even + odd;
-    out[2] = even - odd;
-    out[3] = c;
-}
-STK_INLINE void narrow(const vf m[4], vf out[3])
-{
-    const vf sum = (m[1] + m[2]) * 0.5f;
-    out[0] = m[0] + sum;
-    out[1] = (m[1] - m[2]) * 0.5f;
-    out[2] = sum + m[3];
-}
-
-STK_INLINE void weight_block(const float *w, int64_t tap, const int8_t taps[9], float *to,
-                             int64_t step, vf_part part, bool whole)
-{
-    vf mid[4][3];
-    STK_UNROLL for (int j = 0; j < 3; j++)
-    {
-        vf g[3], out[4];
-        STK_UNROLL for (int i = 0; i < 3; i++) g[i] = load(w + taps[3 * i + j] * tap, part, whole);
-        widen(g[0], g[1], g[2], out);
-        STK_UNROLL for (int i = 0; i < 4; i++) mid[i][j] = out[i];
-    }
-    STK_UNROLL for (int i = 0; i < 4; i++)
-    {
-        vf out[4];
-        widen(mid[i][0], mid[i][1], mid[i][2], out);
-        STK_UNROLL for (int j = 0; j < 4; j++) store(to + (4 * i + j) * step, out[j], part, whole);
-    }
-}
-
-static void weights(const float *w, int64_t tap, const int8_t taps[9], int64_t n, float *to,
-                    int64_t step)
-{
-#define BLOCK(c, part, whole) weight_block(w + c, tap, taps, to + c, step, part, whole)
-    EACH_BLOCK(n, BLOCK);
-#undef BLOCK
-}
-
-STK_INLINE void weight_back_block(const float *from, int64_t step, float *dw, int64_t tap,
-                                  vf_part part, bool whole)
-{
-    vf mid[3][4];
-    STK_UNROLL for (int j = 0; j < 4; j++)
-    {
-        vf m[4], out[3];
-        STK_UNROLL for (int i = 0; i < 4; i++) m[i] = load(from + (4 * i + j) * step, part, whole);
-        narrow(m, out);
-        STK_UNROLL for (int i = 0; i < 3; i++) mid[i][j] = out[i];
-    }
-    STK_UNROLL for (int i = 0; i < 3; i++)
-    {
-        vf out[3];
-        narrow(mid[i], out);
-        STK_UNROLL for (int j = 0; j < 3; j++) store(dw + (3 * i + j) * tap, out[j], part, whole);
-    }
-}
-
-static void weights_back(const float *from, int64_t step, int64_t n, float *dw, int64_t tap)
-{
-#define BLOCK(c, part, whole) weight_back_block(from + c, step, dw + c, tap, part, whole)
-    EACH_BLOCK(n, BLOCK);
-#undef BLOCK
-}
-
-const stk_vec_winograd STK_VEC(stk_vec_winograd) = {.source = source,
-                                                    .result = result,
-                                                    .result_back = result_back,
-                                                    .weights = weights,
-                                                    .weights_back = weights_back};
+const stk_vec_winograd STK_VEC(stk_vec_winograd) = {
+    .four = &tile_2x2_of_3x3,
+    .six = {&tile_4x4_of_3x3, &tile_2x2_of_5x5, &tile_1x4_of_1x3, &tile_1x2_of_1x5}};

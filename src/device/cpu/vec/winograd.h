@@ -1,31 +1,46 @@
-/* winograd.h - the transforms of 3x3 convolutions by tiles of 2x2 results, after Winograd: 16 products per channel
- * where the plain way needs 36.
+/* winograd.h - the transforms of convolutions by tiles of results, after Winograd: fewer products for some additions.
  *
- *     a tile     4x4 numbers of the source -> 2x2 numbers of the destination, neighbours overlap by two
- *     V = B' d B          of the source             M = V U, 16 matrix products over channels
+ *     a tile     n x n numbers of the source -> m x m numbers of the destination, for r x r taps: n = m + r - 1
+ *     V = B' d B          of the source             M = V U, n x n matrix products over channels
  *     U = G w G'          of the weights            y = A' M A
  *
- * The gradient of the weights runs the same way backwards: W = A dy A' of the destination, 16 products V' W, and
- * dw = G' (sum) G. Arrays of 16 positions are [16][step]: `step` elements between positions. */
+ * The gradient of the weights runs the same way backwards: W = A dy A' of the destination, n x n products V' W, and
+ * dw = G' (sum) G. Arrays of positions are [n x n][step]: `step` elements between positions. The two axes are
+ * transformed apart, and one of them may have a single tap: then it is left as it is. */
 #ifndef STK_DEVICE_CPU_VEC_WINOGRAD_H
 #define STK_DEVICE_CPU_VEC_WINOGRAD_H
 
 #include "device/cpu/vec/vec.h"
 
-typedef struct stk_vec_winograd {
-    /* The 4x4 pixels at x (row, column strides in elements), those outside as zeros: bit 4 r + c of `inside`. */
-    void (*source)(const float *x, int64_t row, int64_t col, uint32_t inside, int64_t channels,
-                   float *to, int64_t step);
-    /* The 2x2 pixels at y; bit 2 r + c of `inside`: outside nothing is written. */
+typedef struct stk_winograd_axis {
+    int64_t points, outs, taps; /* n, m, r */
+} stk_winograd_axis;
+
+/* Pixels row_lo..row_hi, col_lo..col_hi of a tile lie in the picture: the others are zeros and are not written. */
+typedef struct stk_winograd_inside {
+    int64_t row_lo, row_hi, col_lo, col_hi;
+} stk_winograd_inside;
+
+/* One kind of tile. Strides of rows and columns are in elements. */
+typedef struct stk_winograd_tile {
+    stk_winograd_axis rows, cols;
+    void (*source)(const float *x, int64_t row, int64_t col, stk_winograd_inside in,
+                   int64_t channels, float *to, int64_t step);
     void (*result)(const float *from, int64_t step, int64_t channels, float *y, int64_t row,
-                   int64_t col, uint32_t inside);
-    /* W of the 2x2 pixels at dy, those outside as zeros. */
-    void (*result_back)(const float *dy, int64_t row, int64_t col, uint32_t inside,
+                   int64_t col, stk_winograd_inside in);
+    void (*result_back)(const float *dy, int64_t row, int64_t col, stk_winograd_inside in,
                         int64_t channels, float *to, int64_t step);
-    /* U of nine rows of n weights, `tap` elements apart, tap t at w + taps[t] * tap. */
-    void (*weights)(const float *w, int64_t tap, const int8_t taps[9], int64_t n, float *to,
-                    int64_t step);
+    /* U of rows of n weights, `tap` elements apart; `turned`: the last tap comes first. */
+    void (*weights)(const float *w, int64_t tap, bool turned, int64_t n, float *to, int64_t step);
     void (*weights_back)(const float *from, int64_t step, int64_t n, float *dw, int64_t tap);
+} stk_winograd_tile;
+
+enum { STK_WINOGRAD_SIX = 4 };
+
+/* Tiles of 4 points lose less than a bit against the plain sum, tiles of 6 points two to three. */
+typedef struct stk_vec_winograd {
+    const stk_winograd_tile *four;                 /* 2x2 results of 3x3 taps */
+    const stk_winograd_tile *six[STK_WINOGRAD_SIX]; /* 4x4 of 3x3, 2x2 of 5x5, 1x4 of 1x3, 1x2 of 1x5 */
 } stk_vec_winograd;
 
 extern const stk_vec_winograd STK_VEC(stk_vec_winograd);
