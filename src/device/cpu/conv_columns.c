@@ -47,9 +47,9 @@ static bool supports(const void *params)
 
 static int64_t units(const void *params) { return ((const stk_conv *)params)->n; }
 
-static int64_t scratch(const void *params, int32_t parts)
+static int64_t room(const void *params)
 {
-    return sizes_of(params).total * (int64_t)sizeof(float) * parts;
+    return sizes_of(params).total * (int64_t)sizeof(float);
 }
 
 static int64_t panel_of(int64_t left) { return left < PANEL ? left : PANEL; }
@@ -132,7 +132,8 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_conv *c = launch->params;
     columns_sizes s = sizes_of(c);
-    float *t = (float *)launch->scratch + part * s.total, *w = t + s.t;
+    float *t = launch->room, *w = t + s.t;
+    (void)part;
     pack(c, &s, launch->arg[1], w);
     int64_t x_image = volume(c->in) * c->ic, y_row = c->out[2] * c->oc;
     for (int64_t i = lo; i < hi; i++) {
@@ -161,5 +162,5 @@ const stk_impl stk_impl_conv_bwd_data_columns = {.name = "columns",
                                                  .supports = supports,
                                                  .units = units,
                                                  .aligned = aligned,
-                                                 .scratch = scratch,
+                                                 .room = room,
                                                  .run = run};

@@ -99,29 +99,30 @@ static bool weight_supports(const void *params) { return data_supports(params, f
 
 static int64_t units(const void *params) { return ((const stk_conv *)params)->n; }
 
-static int64_t data_scratch(const stk_conv *c, bool back, int32_t parts)
+static int64_t data_room(const stk_conv *c, bool back)
 {
     stk_conv_plan plan;
     own_sizes size;
     data_plan(c, back, &plan, &size);
-    return size.total * (int64_t)sizeof(float) * parts;
+    return size.total * (int64_t)sizeof(float);
 }
 
-static int64_t forward_scratch(const void *params, int32_t parts)
-{
-    return data_scratch(params, false, parts);
-}
-static int64_t back_scratch(const void *params, int32_t parts)
-{
-    return data_scratch(params, true, parts);
-}
+static int64_t forward_room(const void *params) { return data_room(params, false); }
+static int64_t back_room(const void *params) { return data_room(params, true); }
 
+static int64_t weight_room(const void *params)
+{
+    stk_conv_plan plan;
+    own_sizes size;
+    weight_plan(params, &plan, &size);
+    return (size.bands + size.packed) * (int64_t)sizeof(float);
+}
 static int64_t weight_scratch(const void *params, int32_t parts)
 {
     stk_conv_plan plan;
     own_sizes size;
     weight_plan(params, &plan, &size);
-    return size.total * (int64_t)sizeof(float) * parts;
+    return size.extra * (int64_t)sizeof(float) * parts;
 }
 
 /* Packing costs about as much as `worth` pixels of every part. */
@@ -301,9 +302,10 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const own_state *s = launch->state;
     const stk_conv_plan *plan = &s->plan;
-    float *scratch = (float *)launch->scratch + part * s->size.total;
+    float *scratch = launch->room;
     const float *x = launch->arg[0], *w = launch->arg[1];
     float *y = launch->arg[2];
+    (void)part;
     if (s->size.packed && lo < hi) {
         pack_weights(s, w, scratch + s->size.bands);
         w = scratch + s->size.bands;
@@ -369,7 +371,7 @@ static void weight_band(const own_state *s, const stk_conv_block *band, float *p
 }
 
 static void weight_images(const own_state *s, int64_t images, const float *x, float *dy,
-                          float *scratch)
+                          float *scratch, float *sums)
 {
     const stk_conv_plan *plan = &s->plan;
     const stk_conv_phase *p = s->all.phase;
@@ -388,29 +390,29 @@ static void weight_images(const own_state *s, int64_t images, const float *x, fl
                 b.cols = stk_min_i64(p->band_cols, dest[2] - col);
                 bring_band(s, p, x, d, row, col, &b, scratch);
                 b.y = dy + ((d * dest[1] + row) * dest[2] + col) * plan->dest_c;
-                weight_band(s, &b, packed, packed + s->size.packed);
+                weight_band(s, &b, packed, sums);
             }
 }
 
 static float *sums_of(const stk_launch *launch, int32_t part)
 {
     const own_state *s = launch->state;
-    return (float *)launch->scratch + part * s->size.total + s->size.bands + s->size.packed;
+    return (float *)launch->scratch + part * s->size.extra;
 }
 
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const own_state *s = launch->state;
     const stk_conv_plan *plan = &s->plan;
-    float *scratch = (float *)launch->scratch + part * s->size.total;
+    float *sums = sums_of(launch, part);
     const float *x = launch->arg[0];
     float *dy = launch->arg[1];
     int64_t x_image = image(plan->source, plan->source_c),
             y_image = image(plan->dest, plan->dest_c);
-    memset(sums_of(launch, part), 0, (size_t)s->size.extra * sizeof *scratch);
+    memset(sums, 0, (size_t)s->size.extra * sizeof *sums);
     for (int64_t i = lo; i < hi; i += plan->images)
         weight_images(s, stk_min_i64(plan->images, hi - i), x + i * x_image, dy + i * y_image,
-                      scratch);
+                      launch->room, sums);
 }
 
 /* Adds the sums of the parts in order; the first one becomes the total. Empty parts were not run. */
@@ -460,7 +462,7 @@ const stk_impl stk_impl_conv_own = {.name = "own",
                                     .units = units,
                                     .grain = forward_grain,
                                     .aligned = stk_conv_data_aligned,
-                                    .scratch = forward_scratch,
+                                    .room = forward_room,
                                     .prepare = forward_prepare,
                                     .discard = discard,
                                     .run = data_run};
@@ -471,7 +473,7 @@ const stk_impl stk_impl_conv_bwd_data_own = {.name = "own",
                                              .units = units,
                                              .grain = back_grain,
                                              .aligned = stk_conv_data_aligned,
-                                             .scratch = back_scratch,
+                                             .room = back_room,
                                              .prepare = back_prepare,
                                              .discard = discard,
                                              .run = data_run};
@@ -483,6 +485,7 @@ const stk_impl stk_impl_conv_bwd_weight_own = {.name = "own",
                                                .grain = weight_grain,
                                                .aligned = stk_conv_weight_aligned,
                                                .scratch = weight_scratch,
+                                               .room = weight_room,
                                                .prepare = weight_prepare,
                                                .discard = discard,
                                                .run = weight_run,

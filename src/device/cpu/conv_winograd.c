@@ -26,7 +26,7 @@
 enum { FORWARD, BACK, WEIGHT };
 enum { FOUR, SIX }; /* points */
 enum {
-    BLOCK = 192 * 1024, /* positions x tiles x channels of both sides: they stay in L2 */
+    BLOCK = 128 * 1024, /* positions x tiles x channels of both sides: they stay in L2 */
     TILES_LEAST = 24,
     TILES_MOST = 192,
     GAP = 80, /* floats between positions: their lines must not fall into one set of the cache */

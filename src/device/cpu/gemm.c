@@ -121,10 +121,10 @@ static bool own_supports(const void *params)
     return stk_vec_get()->gemm->run[((const stk_gemm *)params)->dtype] != NULL;
 }
 
-static int64_t own_scratch(const void *params, int32_t parts)
+static int64_t own_room(const void *params)
 {
     const stk_gemm *g = params;
-    return stk_vec_get()->gemm->scratch[g->dtype](g) * parts;
+    return stk_vec_get()->gemm->scratch[g->dtype](g);
 }
 
 static stk_status own_prepare(stk_launch *launch, stk_error *err)
@@ -136,8 +136,7 @@ static stk_status own_prepare(stk_launch *launch, stk_error *err)
 
 typedef void product_fn(const stk_gemm_job *job);
 
-static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_fn *run,
-                      char *scratch)
+static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_fn *run)
 {
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
@@ -152,7 +151,7 @@ static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_
                             .row_hi = r.row_hi,
                             .col_lo = r.col_lo,
                             .col_hi = r.col_hi,
-                            .scratch = scratch};
+                            .scratch = launch->room};
         run(&job);
     }
 }
@@ -161,9 +160,8 @@ static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_gemm *g = launch->params;
     const stk_vec_gemm *vec = launch->state;
-    char *scratch = launch->scratch;
-    if (part > 0 && scratch) scratch += part * vec->scratch[g->dtype](g);
-    run_parts(launch, lo, hi, vec->run[g->dtype], scratch);
+    (void)part;
+    run_parts(launch, lo, hi, vec->run[g->dtype]);
 }
 
 const stk_impl stk_impl_gemm_own = {.name = "own",
@@ -173,7 +171,7 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
                                     .units = stk_gemm_units,
                                     .grain = stk_gemm_grain,
                                     .aligned = stk_gemm_aligned,
-                                    .scratch = own_scratch,
+                                    .room = own_room,
                                     .prepare = own_prepare,
                                     .run = own_run};
 
@@ -184,9 +182,9 @@ static bool pairs_supports(const void *params)
     return ((const stk_gemm *)params)->dtype == STK_BF16 && stk_isa_has_pairs();
 }
 
-static int64_t pairs_scratch(const void *params, int32_t parts)
+static int64_t pairs_room(const void *params)
 {
-    return stk_round_up(stk_vec_get()->gemm_pairs->scratch(params), STK_ALIGN) * parts;
+    return stk_vec_get()->gemm_pairs->scratch(params);
 }
 
 static stk_status pairs_prepare(stk_launch *launch, stk_error *err)
@@ -199,8 +197,8 @@ static stk_status pairs_prepare(stk_launch *launch, stk_error *err)
 static void pairs_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_vec_gemm_pairs *vec = launch->state;
-    const int64_t each = stk_round_up(vec->scratch(launch->params), STK_ALIGN);
-    run_parts(launch, lo, hi, vec->run, (char *)launch->scratch + part * each);
+    (void)part;
+    run_parts(launch, lo, hi, vec->run);
 }
 
 const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
@@ -210,6 +208,6 @@ const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
                                       .units = stk_gemm_units,
                                       .grain = stk_gemm_grain,
                                       .aligned = stk_gemm_aligned,
-                                      .scratch = pairs_scratch,
+                                      .room = pairs_room,
                                       .prepare = pairs_prepare,
                                       .run = pairs_run};

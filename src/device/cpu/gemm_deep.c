@@ -3,7 +3,7 @@
  * and finish() adds these in order. Both operands of a gradient are cut along k too (the rows of a batch), so this
  * can follow what made them, part by part.
  *
- *     scratch:  part 0 [sums m x n][the engine's own]   part 1 ... */
+ *     scratch:  part 0 [sums m x n]   part 1 ...     room: the engine's own */
 #include "device/cpu/gemm.h"
 
 #include "device/cpu/cpu.h"
@@ -30,9 +30,8 @@ static int64_t sum_size(const stk_gemm *g)
 static int64_t engine_bytes(const stk_gemm *stretch)
 {
     const stk_vec *vec = stk_vec_get();
-    return stk_round_up(is_wide(stretch) ? vec->gemm_pairs->scratch(stretch)
-                                         : vec->gemm->scratch[stretch->dtype](stretch),
-                        STK_ALIGN);
+    return is_wide(stretch) ? vec->gemm_pairs->scratch(stretch)
+                            : vec->gemm->scratch[stretch->dtype](stretch);
 }
 
 /* What one product of a part looks like to the engine: c is dense. */
@@ -51,10 +50,10 @@ static int64_t sums_bytes(const stk_gemm *g)
 }
 
 /* A whole stretch packs the most (gemm_engine.inc). */
-static int64_t part_bytes(const stk_gemm *g)
+static int64_t room(const void *params)
 {
-    const stk_gemm s = stretch_of(g, STRETCH, true);
-    return sums_bytes(g) + engine_bytes(&s);
+    const stk_gemm s = stretch_of(params, STRETCH, true);
+    return engine_bytes(&s);
 }
 
 /* Where rows or columns of c make enough parts, those are better: nothing has to be added up. */
@@ -83,13 +82,13 @@ static uint32_t aligned(const void *params)
     return (g->ta && g->lda == g->m ? 1u : 0u) | (!g->tb && g->ldb == g->n ? 2u : 0u);
 }
 
-static int64_t scratch(const void *params, int32_t parts) { return part_bytes(params) * parts; }
+static int64_t scratch(const void *params, int32_t parts) { return sums_bytes(params) * parts; }
 
 static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
-    char *sums = (char *)launch->scratch + part * part_bytes(g);
+    char *sums = (char *)launch->scratch + part * sums_bytes(g);
     const stk_vec *vec = stk_vec_get();
     for (int64_t k = lo; k < hi; k += STRETCH) {
         const stk_gemm s = stretch_of(g, stk_min_i64(STRETCH, hi - k), k > lo);
@@ -99,7 +98,7 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                             .c = sums,
                             .row_hi = g->m,
                             .col_hi = g->n,
-                            .scratch = sums + sums_bytes(g),
+                            .scratch = launch->room,
                             .wide = is_wide(g)};
         (is_wide(g) ? vec->gemm_pairs->run : vec->gemm->run[g->dtype])(&job);
     }
@@ -148,7 +147,7 @@ static void finish(const stk_launch *launch)
     const stk_gemm *g = launch->params;
     char *total = NULL;
     for (int32_t part = 0; part < launch->parts; part++) {
-        char *sums = (char *)launch->scratch + part * part_bytes(g);
+        char *sums = (char *)launch->scratch + part * sums_bytes(g);
         int64_t lo, hi;
         stk_launch_range(launch, part, &lo, &hi);
         if (lo == hi) continue;
@@ -168,5 +167,6 @@ const stk_impl stk_impl_gemm_deep = {.name = "deep",
                                      .grain = grain,
                                      .aligned = aligned,
                                      .scratch = scratch,
+                                     .room = room,
                                      .run = run,
                                      .finish = finish};
