@@ -47,10 +47,7 @@ static bool supports(const void *params)
 
 static int64_t units(const void *params) { return ((const stk_conv *)params)->n; }
 
-static int64_t room(const void *params)
-{
-    return sizes_of(params).total * (int64_t)sizeof(float);
-}
+static int64_t room(const void *params) { return sizes_of(params).total * (int64_t)sizeof(float); }
 
 static int64_t panel_of(int64_t left) { return left < PANEL ? left : PANEL; }
 

@@ -2,8 +2,7 @@
  * pixels, for some additions before and behind. float32, one or two axes, one group. Units are images.
  *
  *     winograd     3x3 taps by tiles of 2x2 results: 16 products instead of 36, 2.25 times less arithmetic
- *     winograd6    6 points along an axis: 4 times less for 3x3, 2.8 for 5x5, 2 for 1x3, 1.7 for 1x5; sums end two to three
- *                  bits shorter
+ *     winograd6    6 points along an axis: 4 times less for 3x3, 2.8 for 5x5, 2 for 1x3, 1.7 for 1x5
  *
  * Backward data is the forward walk over dy with the taps turned round and weights read transposed. Backward weight adds up
  * products of the two transformed images, and transforms their sum back at the end.
@@ -203,10 +202,10 @@ static void bring_source(const winograd_state *s, const float *x, int64_t first,
         const place p = place_of(s, first + i);
         const int64_t row = p.row - s->low[0], col = p.col - s->low[1];
         const int64_t at = ((p.image * s->from_rows + row) * s->from_cols + col) * s->in;
-        tile->source(x + at, s->from_cols * s->in, s->in,
-                     inside(row, col, s->from_rows, s->from_cols, tile->rows.points,
-                            tile->cols.points),
-                     s->in, to, s->source_step);
+        tile->source(
+            x + at, s->from_cols * s->in, s->in,
+            inside(row, col, s->from_rows, s->from_cols, tile->rows.points, tile->cols.points),
+            s->in, to, s->source_step);
     }
 }
 
@@ -347,9 +346,9 @@ POINTS(six, SIX)
 #define IMPL(impl_name, points, kernel_, word, aligned_, scratch_, run_, finish_)                  \
     {                                                                                              \
         .name = impl_name, .kernel = kernel_, .rank = 20, .supports = supports_##points,           \
-        .units = units, .grain = grain_##points, .aligned = aligned_,                              \
-        .scratch = scratch_, .room = word##_room_##points, .prepare = word##_prepare_##points,     \
-        .discard = discard, .run = run_, .finish = finish_                                         \
+        .units = units, .grain = grain_##points, .aligned = aligned_, .scratch = scratch_,         \
+        .room = word##_room_##points, .prepare = word##_prepare_##points, .discard = discard,      \
+        .run = run_, .finish = finish_                                                             \
     }
 #define DATA(name, points, kernel, word)                                                           \
     IMPL(name, points, kernel, word, stk_conv_data_aligned, NULL, data_run, NULL)
@@ -359,7 +358,6 @@ POINTS(six, SIX)
 const stk_impl stk_impl_conv_winograd = DATA("winograd", four, STK_K_CONV, forward);
 const stk_impl stk_impl_conv_winograd6 = DATA("winograd6", six, STK_K_CONV, forward);
 const stk_impl stk_impl_conv_bwd_data_winograd = DATA("winograd", four, STK_K_CONV_BWD_DATA, back);
-const stk_impl stk_impl_conv_bwd_data_winograd6 =
-    DATA("winograd6", six, STK_K_CONV_BWD_DATA, back);
+const stk_impl stk_impl_conv_bwd_data_winograd6 = DATA("winograd6", six, STK_K_CONV_BWD_DATA, back);
 const stk_impl stk_impl_conv_bwd_weight_winograd = WEIGHTS("winograd", four);
 const stk_impl stk_impl_conv_bwd_weight_winograd6 = WEIGHTS("winograd6", six);

@@ -182,10 +182,7 @@ static bool pairs_supports(const void *params)
     return ((const stk_gemm *)params)->dtype == STK_BF16 && stk_isa_has_pairs();
 }
 
-static int64_t pairs_room(const void *params)
-{
-    return stk_vec_get()->gemm_pairs->scratch(params);
-}
+static int64_t pairs_room(const void *params) { return stk_vec_get()->gemm_pairs->scratch(params); }
 
 static stk_status pairs_prepare(stk_launch *launch, stk_error *err)
 {

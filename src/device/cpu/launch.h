@@ -31,9 +31,9 @@ struct stk_launch {
     void **arg;         /* inputs, then outputs (per segment for chains) */
     const void *params; /* the kernel id's problem struct */
     void *scratch;      /* impl->scratch() bytes, alive during this launch only */
-    void *room;         /* impl->room() bytes, alive during one part: that of the thread which runs it */
-    void *state;        /* made by impl->prepare */
-    int64_t units;      /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
+    void *room;    /* impl->room() bytes, alive during one part: that of the thread which runs it */
+    void *state;   /* made by impl->prepare */
+    int64_t units; /* cut into parts: part p covers units*p/parts .. units*(p+1)/parts */
     /* run() gets these bounds times scale (a chain counts elements, its group counts rows) */
     int64_t scale;
     int32_t parts;
@@ -71,7 +71,7 @@ struct stk_impl {
     /* (optional) bit i: unit u touches only the u-th share of arg i. Such args can pass from launch to launch
      * inside one parallel region, while they are still in cache. Default: none. */
     uint32_t (*aligned)(const void *params);
-    int64_t (*scratch)(const void *params, int32_t parts);     /* (optional) bytes; default: 0 */
+    int64_t (*scratch)(const void *params, int32_t parts); /* (optional) bytes; default: 0 */
     /* (optional) bytes that a part needs only while it runs. A thread uses the same ones for part after part, so they
      * stay in its cache; pieces of scratch, one per part, do not. Default: 0. */
     int64_t (*room)(const void *params);

@@ -9,7 +9,7 @@
  *     scale          what those are at their own point: G is spread, scaled
  *
  * 4 points: 0 1 -1 inf. 6 points: 0 a -a b -b inf with a = 5/8, b = 3/2: exact in binary, and nearer to 1 than 1 and 2,
- * so that powers neither grow nor vanish and less is lost by rounding. */
+ * so that powers neither grow nor vanish: half the rounding error of 1 and 2. */
 #include "device/cpu/vec/winograd.h"
 
 #include "device/cpu/vec/lanes.h"
@@ -156,6 +156,9 @@ STK_INLINE bool is_whole(stk_winograd_inside in, int64_t rows, int64_t cols)
 #define ON_POINTS(word, points) ON_PASTE(word, points)
 #define ON_ROWS(word)           ON_POINTS(word, ROW_POINTS)
 #define ON_COLS(word)           ON_POINTS(word, COL_POINTS)
+
+/* ---- kinds of tiles --------------------------------------------------------------------------------------- */
+
 #define ROW_POINTS 4
 #define ROW_OUTS   2
 #define ROW_TAPS   3

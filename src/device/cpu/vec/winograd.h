@@ -37,10 +37,12 @@ typedef struct stk_winograd_tile {
 
 enum { STK_WINOGRAD_SIX = 4 };
 
-/* Tiles of 4 points lose less than a bit against the plain sum, tiles of 6 points two to three. */
+/* Rounding, 3x3 taps and 64 channels, root mean square of the error over that of the result: 2.6e-7 by 4 points, 7.7e-7 by 6, and 4.3e-7 by
+ * the plain sum, term after term. */
 typedef struct stk_vec_winograd {
-    const stk_winograd_tile *four;                 /* 2x2 results of 3x3 taps */
-    const stk_winograd_tile *six[STK_WINOGRAD_SIX]; /* 4x4 of 3x3, 2x2 of 5x5, 1x4 of 1x3, 1x2 of 1x5 */
+    const stk_winograd_tile *four; /* 2x2 results of 3x3 taps */
+    /* 4x4 of 3x3, 2x2 of 5x5, 1x4 of 1x3, 1x2 of 1x5 */
+    const stk_winograd_tile *six[STK_WINOGRAD_SIX];
 } stk_vec_winograd;
 
 extern const stk_vec_winograd STK_VEC(stk_vec_winograd);
