@@ -20,7 +20,6 @@ extern "C" {
 #endif
 
 /* ---- activations (elementwise.def has relu, sigmoid, tanh, softplus, exp) ------------------------------ */
-STK_API stk_val stk_g_relu6(stk_graph *g, stk_val x);                    /* min(max(x, 0), 6) */
 STK_API stk_val stk_g_leaky_relu(stk_graph *g, stk_val x, double slope); /* x > 0 ? x : slope x */
 STK_API stk_val stk_g_elu(stk_graph *g, stk_val x, double alpha); /* x > 0 ? x : alpha (e^x - 1) */
 STK_API stk_val stk_g_selu(stk_graph *g, stk_val x);              /* 1.0507 elu(x, 1.6733) */

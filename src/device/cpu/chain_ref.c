@@ -61,6 +61,7 @@ static double float_value(int32_t code, double a, double b)
     case STK_EW_ROUND: return rint(a);
     case STK_EW_TRUNC: return trunc(a);
     case STK_EW_RELU: return a < 0 ? 0 : a;
+    case STK_EW_RELU6: return a < 0 ? 0 : a > 6 ? 6 : a;
     case STK_EW_ADD: return a + b;
     case STK_EW_SUB: return a - b;
     case STK_EW_MUL: return a * b;
@@ -73,6 +74,7 @@ static double float_value(int32_t code, double a, double b)
     case STK_EW_ATAN2: return atan2(a, b);
     case STK_EW_ADD_RELU: return a + b < 0 ? 0 : a + b;
     case STK_EW_RELU_GRAD: return b > 0 ? a : 0;
+    case STK_EW_RELU6_GRAD: return b > 0 && b < 6 ? a : 0;
     default: return NAN;
     }
 }
@@ -113,6 +115,7 @@ static int64_t int_value(int32_t code, int64_t a, int64_t b)
     case STK_EW_ROUND:
     case STK_EW_TRUNC: return a;
     case STK_EW_RELU: return a < 0 ? 0 : a;
+    case STK_EW_RELU6: return a < 0 ? 0 : a > 6 ? 6 : a;
     case STK_EW_NOT: return ~a;
     case STK_EW_ADD: return (int64_t)(ua + ub);
     case STK_EW_SUB: return (int64_t)(ua - ub);
@@ -129,6 +132,7 @@ static int64_t int_value(int32_t code, int64_t a, int64_t b)
     case STK_EW_SHL: return ub < 64 ? (int64_t)(ua << ub) : 0;
     case STK_EW_SHR: return ub < 64 ? a >> b : a < 0 ? -1 : 0;
     case STK_EW_RELU_GRAD: return b > 0 ? a : 0;
+    case STK_EW_RELU6_GRAD: return b > 0 && b < 6 ? a : 0;
     case STK_EW_ADD_RELU: return (int64_t)(ua + ub) > 0 ? (int64_t)(ua + ub) : 0;
     default: return 0;
     }

@@ -15,12 +15,6 @@ static stk_val num(stk_graph *g, stk_val like, double v)
 static stk_val times(stk_graph *g, stk_val x, double v) { return stk_g_mul(g, x, num(g, x, v)); }
 static stk_val plus(stk_graph *g, stk_val x, double v) { return stk_g_add(g, x, num(g, x, v)); }
 
-stk_val stk_g_relu6(stk_graph *g, stk_val x)
-{
-    stk_val six = num(g, x, 6);
-    return stk_g_select(g, stk_g_lt(g, x, six), stk_g_relu(g, x), six);
-}
-
 stk_val stk_g_leaky_relu(stk_graph *g, stk_val x, double slope)
 {
     return stk_g_select(g, stk_g_gt(g, x, num(g, x, 0)), x, times(g, x, slope));
@@ -37,6 +31,8 @@ stk_val stk_g_relu_general(stk_graph *g, stk_val x, const stk_relu_options *opti
     if (!stk_graph_ok(g)) return 0;
     if (isnan(o.max_value) || isnan(o.negative_slope) || isnan(o.threshold))
         return stk_g_fail(g, STK_ERR_RANGE, "relu_general: an option is NaN; give numbers");
+    if (o.threshold == 0 && o.negative_slope == 0 && isinf(o.max_value)) return stk_g_relu(g, x);
+    if (o.threshold == 0 && o.negative_slope == 0 && o.max_value == 6) return stk_g_relu6(g, x);
     stk_val above = stk_g_gt(g, x, num(g, x, o.threshold));
     stk_val low =
         o.negative_slope == 0 ? num(g, x, 0) : times(g, plus(g, x, -o.threshold), o.negative_slope);

@@ -56,6 +56,8 @@
     SK_FN int sk_gt_##S(R a, R b) { return a > b; }                                                \
     SK_FN int sk_ge_##S(R a, R b) { return a >= b; }                                               \
     SK_FN R sk_relu_grad_##S(R a, R b) { return b > 0 ? a : (R)0; }                                \
+    SK_FN R sk_relu6_##S(R a) { return a < 0 ? (R)0 : a > 6 ? (R)6 : a; }                          \
+    SK_FN R sk_relu6_grad_##S(R a, R b) { return b > 0 && b < 6 ? a : (R)0; }                      \
     SK_FN R sk_add_relu_##S(R a, R b) { return a + b < 0 ? (R)0 : a + b; }                         \
     SK_FN R sk_fma_##S(R a, R b, R c) { return SK_FMA(a, b, c); }                                  \
     SK_FN R sk_fnma_##S(R a, R b, R c) { return SK_FMA(-a, b, c); }                                \
@@ -148,6 +150,8 @@ SK_FN int sk_le_i64(sk_long a, sk_long b) { return a <= b; }
 SK_FN int sk_gt_i64(sk_long a, sk_long b) { return a > b; }
 SK_FN int sk_ge_i64(sk_long a, sk_long b) { return a >= b; }
 SK_FN sk_long sk_relu_grad_i64(sk_long a, sk_long b) { return b > 0 ? a : 0; }
+SK_FN sk_long sk_relu6_i64(sk_long a) { return a < 0 ? 0 : a > 6 ? 6 : a; }
+SK_FN sk_long sk_relu6_grad_i64(sk_long a, sk_long b) { return b > 0 && b < 6 ? a : 0; }
 SK_FN sk_long sk_add_relu_i64(sk_long a, sk_long b)
 {
     return sk_wrap_add(a, b) > 0 ? sk_wrap_add(a, b) : 0;

@@ -76,6 +76,7 @@
     UNARY(round_##s, t, t, fn(rint)(x))                                                            \
     UNARY(trunc_##s, t, t, fn(trunc)(x))                                                           \
     UNARY(relu_##s, t, t, x < 0 ? 0 : x)                                                           \
+    UNARY(relu6_##s, t, t, x<0 ? 0 : x> 6 ? 6 : x)                                                 \
     BINARY(add_##s, t, t, x + y)                                                                   \
     BINARY(sub_##s, t, t, x - y)                                                                   \
     BINARY(mul_##s, t, t, x *y)                                                                    \
@@ -84,6 +85,7 @@
     BINARY(max_##s, t, t, ((x > y) | (x != x)) ? x : y)                                            \
     BINARY(min_##s, t, t, ((x < y) | (x != x)) ? x : y)                                            \
     BINARY(relu_grad_##s, t, t, y > 0 ? x : 0)                                                     \
+    BINARY(relu6_grad_##s, t, t, ((y > 0) & (y < 6)) ? x : 0)                                      \
     BINARY(add_relu_##s, t, t, x + y < 0 ? 0 : x + y)                                              \
     TERNARY(fma_##s, t, stk_madd_##s(x, y, z))                                                     \
     TERNARY(fnma_##s, t, stk_madd_##s(-x, y, z))                                                   \
@@ -246,6 +248,7 @@ UNARY(sign_i64, int64_t, int64_t, (x > 0) - (x < 0))
 UNARY(square_i64, int64_t, int64_t, (uint64_t)x *(uint64_t)x)
 UNARY(same_i64, int64_t, int64_t, x)
 UNARY(relu_i64, int64_t, int64_t, x < 0 ? 0 : x)
+UNARY(relu6_i64, int64_t, int64_t, x<0 ? 0 : x> 6 ? 6 : x)
 UNARY(never_i64, int64_t, int32_t, ((void)x, 0))
 UNARY(always_i64, int64_t, int32_t, ((void)x, 1))
 UNARY(not_i64, int64_t, int64_t, ~x)
@@ -260,6 +263,7 @@ BINARY(xor_i64, int64_t, int64_t, x ^ y)
 BINARY(shl_i64, int64_t, int64_t, (uint64_t)y < 64 ? (uint64_t)x << ((uint64_t)y & 63) : 0)
 BINARY(shr_i64, int64_t, int64_t, shift_right(x, (uint64_t)y))
 BINARY(relu_grad_i64, int64_t, int64_t, y > 0 ? x : 0)
+BINARY(relu6_grad_i64, int64_t, int64_t, ((y > 0) & (y < 6)) ? x : 0)
 BINARY(add_relu_i64, int64_t, int64_t,
        (int64_t)((uint64_t)x + (uint64_t)y) > 0 ? (int64_t)((uint64_t)x + (uint64_t)y) : 0)
 COMPARES(i64, int64_t)
@@ -472,6 +476,7 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
            ROUNDING_ROW(ROUND, round),
            ROUNDING_ROW(TRUNC, trunc),
            NUMBER_ROW(RELU, relu),
+           NUMBER_ROW(RELU6, relu6),
            [STK_EW_ISNAN] = {isnan_f32, isnan_f64, never_i64, NULL},
            [STK_EW_ISINF] = {isinf_f32, isinf_f64, never_i64, NULL},
            [STK_EW_ISFINITE] = {isfinite_f32, isfinite_f64, always_i64, NULL},
@@ -498,6 +503,7 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
            ANY_ROW(GT, gt),
            ANY_ROW(GE, ge),
            NUMBER_ROW(RELU_GRAD, relu_grad),
+           NUMBER_ROW(RELU6_GRAD, relu6_grad),
            NUMBER_ROW(ADD_RELU, add_relu),
            FLOAT_ROW(FMA, fma),
            FLOAT_ROW(FNMA, fnma),
