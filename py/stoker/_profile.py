@@ -350,6 +350,17 @@ def _options(word, arguments):
     return None
 
 
+def tell(books, doctor, title, ended_well=True):
+    """(text, HTML of the library's report or None, all of it) of a run; a doctor probes and gives a verdict."""
+    r = books.result()
+    report = examine(r) if doctor and ended_well else None
+    r["verdict"], sentence, advice = probed_verdict(r, verdict(r))
+    told = text(r, title)
+    if doctor:
+        told += "\n\n" + verdict_text(r, sentence, advice)
+    return told, report[1] if report is not None else None, dict(r, sentence=sentence, advice=advice)
+
+
 def main(word, arguments, run):
     """run(arguments) runs the program. Options of ours stand before it: --json FILE, --html FILE."""
     given = _options(word, arguments)
@@ -361,18 +372,13 @@ def main(word, arguments, run):
             run(arguments)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    r = books.result()
-    report = examine(r) if word == "doctor" and code == 0 else None
-    r["verdict"], sentence, advice = probed_verdict(r, verdict(r))
+    told, html, r = tell(books, word == "doctor", title, code == 0)
     sys.stdout.flush()
-    told = text(r, title)
-    if word == "doctor":
-        told += "\n\n" + verdict_text(r, sentence, advice)
     print(f"\n{told}", file=sys.stderr)
     if "--json" in given:
         with open(given["--json"], "w") as file:
-            json.dump(dict(r, sentence=sentence, advice=advice), file, indent=1)
+            json.dump(r, file, indent=1)
     if "--html" in given:
         with open(given["--html"], "w") as file:
-            file.write(page(told, report[1] if report is not None else None))
+            file.write(page(told, html))
     return code

@@ -104,3 +104,19 @@ def test_arrays_of_truths_are_masks():
     assert t[t.numpy() > 2].numpy().tolist() == [3, 4, 5, 6]
     with pytest.raises(TypeError):
         t[np.array([0, 2])]
+
+
+def test_arrays_take_the_type_of_the_first_operand():
+    x, w = tf.ones((1, 4, 4, 1)), np.ones((2, 2, 1, 1))
+    assert tf.nn.conv2d(x, w, 1, "SAME").dtype == tf.float32
+    assert tf.nn.conv2d_transpose(x, w, (1, 4, 4, 1), 1, "SAME").dtype == tf.float32
+    assert tf.nn.bias_add(x, np.ones(1)).dtype == tf.float32
+    assert tf.einsum("ij,jk->ik", tf.ones((2, 2)), np.ones((2, 2))).dtype == tf.float32
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.nn.conv2d(x, tf.constant(w), 1, "SAME")
+
+
+def test_methods_of_datasets_tell_what_they_do():
+    for name in dir(tf.data.Dataset):
+        if not name.startswith("_"):
+            assert getattr(tf.data.Dataset, name).__doc__, name

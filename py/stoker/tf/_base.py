@@ -53,6 +53,11 @@ def value_of_variable_is_traced():
     raise MakesVariable("a variable is made of values that the function computes")
 
 
+def as_type_of(first, value):
+    """A further operand: arrays and numbers take the type of the first one, tensors keep theirs."""
+    return tensor(value) if isinstance(value, (Tensor, Variable)) or hasattr(value, "__tf_tensor__") else tensor(value, first.dtype)
+
+
 def not_traceable(reason):
     raise NotTraceable(reason)
 

@@ -3,7 +3,7 @@ import numpy as np
 
 from stoker import _stoker
 from stoker.tf._array import _sizes
-from stoker.tf._base import axis_of, dims, float32, o, static, tensor
+from stoker.tf._base import as_type_of, axis_of, dims, float32, o, static, tensor
 from stoker.tf._math import _two
 
 
@@ -23,7 +23,8 @@ for _name in "elu gelu leaky_relu log_softmax relu relu6 selu sigmoid softmax so
 
 
 def bias_add(value, bias, data_format=None, name=None):
-    value, bias = tensor(value), tensor(bias)
+    value = tensor(value)
+    bias = as_type_of(value, bias)
     if data_format is not None and data_format.startswith("NC") and len(dims(value)) > 2:
         bias = o.reshape(bias, [-1] + [1] * (len(dims(value)) - 2))
     return o.add(value, bias)
@@ -69,7 +70,8 @@ def _padding(x, padding, rank, data_format):
 
 
 def convolution(input, filters, strides=1, padding="VALID", data_format=None, dilations=None, name=None):
-    x, w = tensor(input), tensor(filters)
+    x = tensor(input)
+    w = as_type_of(x, filters)
     rank = len(dims(w)) - 2
     data_format = data_format or "N" + "DHW"[3 - rank:] + "C"
     strides = _pair(1 if strides is None else strides, rank, data_format)
@@ -92,7 +94,8 @@ def conv3d(input, filters, strides, padding, data_format="NDHWC", dilations=None
 
 
 def conv_transpose(input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None):
-    x, w = tensor(input), tensor(filters)
+    x = tensor(input)
+    w = as_type_of(x, filters)
     rank = len(dims(w)) - 2
     data_format = data_format or "N" + "DHW"[3 - rank:] + "C"
     strides = _pair(strides, rank, data_format)
@@ -138,7 +141,8 @@ def conv3d_transpose(input, filters, output_shape, strides, padding="SAME", data
 
 def depthwise_conv2d(input, filter, strides, padding, data_format="NHWC", dilations=None, name=None):
     data_format = data_format or "NHWC"
-    x, w = tensor(input), tensor(filter)
+    x = tensor(input)
+    w = as_type_of(x, filter)
     strides = _pair(strides, 2, data_format)
     dilations = _pair(1 if dilations is None else dilations, 2, data_format)
     x, turned = _channels_last(x, data_format)

@@ -3,7 +3,7 @@ import numpy as np
 
 from stoker import _stoker
 from stoker.tf import errors
-from stoker.tf._base import Tensor, axis_of, bool_, dims, float32, int32, o, static, tensor
+from stoker.tf._base import Tensor, as_type_of, axis_of, bool_, dims, float32, int32, o, static, tensor
 from stoker.tf._specs import as_dtype
 
 
@@ -250,7 +250,8 @@ def einsum(equation, *inputs, **kwargs):
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    values = [tensor(x) for x in inputs]
+    values = [tensor(x) for x in inputs[:1]]
+    values += [as_type_of(values[0], x) for x in inputs[1:]]
     if len(terms) != len(values):
         raise ValueError(f"Got {len(values)} arguments for equation \"{equation}\", expecting {len(terms)}")
     terms = _spell_dots(terms, values, equation)

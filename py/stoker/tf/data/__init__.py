@@ -8,6 +8,7 @@ from stoker.tf.data._sources import FixedLengthRecordDatasetV2 as FixedLengthRec
 from stoker.tf.data._sources import TextLineDatasetV2 as TextLineDataset  # noqa: F401
 from stoker.tf.data._sources import TFRecordDatasetV2 as TFRecordDataset  # noqa: F401
 from stoker.tf.data._structure import DatasetSpec  # noqa: F401
+from stoker.tf.data import _docs  # noqa: F401, E402, I001  (tells about the methods that the others added)
 
 Dataset = DatasetV2
 NumpyIterator = Iterator
