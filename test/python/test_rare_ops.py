@@ -115,3 +115,14 @@ def test_sizes_of_nothing_are_found():
         tf.reshape(tf.zeros((0, 3)), [0, 2, -1])
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.reshape(tf.zeros((2, 3)), [0, -1])
+
+
+def test_fake_quantisation_has_a_place_for_zero_and_gradients_of_its_bounds():
+    x, low, high = tf.constant([-4.0, -0.3, 0.11, 2.6, 7.0]), tf.Variable(-0.1), tf.Variable(5.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.quantization.fake_quant_with_min_max_vars(x, low, high, num_bits=4, narrow_range=True)
+        loss = tf.reduce_sum(y * [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert np.allclose(y, [0, 0, 0, 2.55, 5.1])
+    dx, dlow, dhigh = tape.gradient(loss, [x, low, high])
+    assert dx.numpy().tolist() == [0, 0, 3, 4, 0] and (float(dlow), float(dhigh)) == (3.0, 5.0)

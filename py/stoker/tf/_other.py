@@ -269,18 +269,27 @@ def set_size(a, validate_indices=True):
     return tensor(np.bincount(rows, minlength=a.shape.as_list()[0]).astype(np.int32))
 
 
-# Fake quantisation: round to a grid, gradients pass inside of the range.
+# Fake quantisation: round to a grid that has a place for zero. Gradients pass inside of its range; those outside are the bounds'.
 
 def fake_quant_with_min_max_vars(inputs, min, max, num_bits=8, narrow_range=False, name=None):
-    x = tensor(inputs)
-    low, high = o.cast(tensor(min), x.dtype), o.cast(tensor(max), x.dtype)
-    bottom, top = float(1 if narrow_range else 0), float(2**num_bits - 1)
-    scale = (high - low) / (top - bottom)
-    zero = o.round(o.minimum(o.maximum(bottom - low / scale, tensor(bottom, x.dtype)), tensor(top, x.dtype)))
-    low, high = (bottom - zero) * scale, (top - zero) * scale
-    inside = o.minimum(o.maximum(x, low), high)
-    rounded = o.round((inside - low) / scale) * scale + low
-    return inside + o.stop_gradient(rounded - inside)
+    from stoker.tf._tape import custom_gradient
+
+    def quantize(x, low, high):
+        bottom, top = float(1 if narrow_range else 0), float(2**num_bits - 1)
+        scale, steps = (high - low) / (top - bottom), (top - bottom) / (high - low)
+        zero = o.floor(o.minimum(o.maximum(bottom - low / scale, tensor(bottom)), tensor(top)) + 0.5)
+        first, last = (bottom - zero) * scale, (top - zero) * scale
+        inside = o.minimum(o.maximum(x, first), last)
+        made = o.floor((inside - first) * steps - o.floor(-first * steps + 0.5) + 0.5) * scale
+
+        def grad(dy):
+            below, above = o.cast(o.less(x, first), "float32"), o.cast(o.greater(x, last), "float32")
+            axes = list(range(len(dims(x)) - len(dims(low))))
+            return dy * (1.0 - below - above), o.reduce_sum(dy * below, axes), o.reduce_sum(dy * above, axes)
+
+        return made, grad
+
+    return custom_gradient(quantize)(*(o.cast(tensor(v), "float32") for v in (inputs, min, max)))
 
 
 def fake_quant_with_min_max_args(inputs, min=-6, max=6, num_bits=8, narrow_range=False, name=None):
