@@ -218,10 +218,12 @@ static void try_pair(const kind *k, int64_t batch, bool warm, score *s)
     how.loss = "sparse_categorical_crossentropy:from_logits=true";
     how.metrics = "accuracy";
     stk_train_data data = {.nx = 1, .x = &x, .ny = 1, .y = &y};
-    if (warm && stk_place_among(m, &how, &data, batch, 0, &said, &err)) fail(k->name, &err);
+    if (warm && stk_place_among(m, &how, &data, batch, &(stk_place_rules){.close = 0}, &said, &err))
+        fail(k->name, &err);
     if (warm) return;
     if (stk_place_training(m, &how, &data, batch, &said, &err)) fail(k->name, &err);
-    if (stk_place_among(m, &how, &data, batch, INFINITY, &truth, &err)) fail(k->name, &err);
+    if (stk_place_among(m, &how, &data, batch, &(stk_place_rules){.close = INFINITY}, &truth, &err))
+        fail(k->name, &err);
     if (s->pairs == 0) {
         printf("%-12s %5s", "model", "batch");
         for (int i = 0; i < truth.n; i++) printf("  %9s predicted, ms, off", truth.row[i].device);

@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "placement.h"
 #include "train.h"
 
 #ifdef __cplusplus
@@ -197,6 +198,10 @@ typedef struct stk_job {
     void (*remark)(void *context, void *variant, char *text, size_t size);
     /* (optional) programs made so far, and why the last one was ("input 'x' is f32[32,17], it was f32[32,23] before"). */
     int32_t (*programs)(void *context, char *why, size_t size);
+    /* (optional) what a step of `batch` examples takes on the devices of this machine, the job's own among them: predicted, and
+     * tried where `tries` says so. */
+    stk_status (*devices)(void *context, int64_t batch, bool tries, stk_placement *out,
+                          stk_error *err);
     /* Epochs, where the job has such. What their ends cost is measured apart: run must not contain it. */
     int64_t epoch_steps; /* 0 = not known */
     /* (optional) does once what comes at the end of an epoch apart from validation: callbacks, a checkpoint */

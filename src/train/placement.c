@@ -22,10 +22,10 @@ typedef struct candidate {
     stk_step_mode mode;
 } candidate;
 
-static bool may_be_chosen(const stk_device_report *d)
+static bool may_be_chosen(const stk_device_report *d, const char *also)
 {
     const char *wish = getenv("STOKER_AUTO");
-    return !d->only_by_name || (wish && !strcmp(wish, "any"));
+    return !d->only_by_name || (wish && !strcmp(wish, "any")) || (also && !strcmp(d->name, also));
 }
 
 /* ---- candidates ------------------------------------------------------------------------------------------------ */
@@ -174,12 +174,12 @@ stk_status stk_place_training(stk_model *model, const stk_trainer_options *how,
                               const stk_train_data *data, int64_t batch, stk_placement *out,
                               stk_error *err)
 {
-    static const double CLOSE = 4; /* predictions within this ratio are tried */
-    return stk_place_among(model, how, data, batch, CLOSE, out, err);
+    static const stk_place_rules rules = {.close = 4};
+    return stk_place_among(model, how, data, batch, &rules, out, err);
 }
 
 stk_status stk_place_among(stk_model *model, const stk_trainer_options *how,
-                           const stk_train_data *data, int64_t batch, double close,
+                           const stk_train_data *data, int64_t batch, const stk_place_rules *rules,
                            stk_placement *out, stk_error *err)
 {
     if (!model || !how || !data || !out)
@@ -191,7 +191,7 @@ stk_status stk_place_among(stk_model *model, const stk_trainer_options *how,
     *out = (stk_placement){0};
     STK_TRY(stk_device_list(STK_FORECASTS, list, &n, err));
     for (int32_t i = 0; i < n; i++)
-        if (may_be_chosen(&list[i]))
+        if (may_be_chosen(&list[i], rules->also))
             snprintf(out->row[out->n++].device, sizeof out->row->device, "%s", list[i].name);
     stk_calibration host;
     stk_status status = out->n > 1 ? calibrate_host(how->threads, &host, err) : STK_OK;
@@ -202,7 +202,7 @@ stk_status stk_place_among(stk_model *model, const stk_trainer_options *how,
         if (make(&c[i], model, how, data, batch, &host, row, &why) != STK_OK)
             snprintf(row->trouble, sizeof row->trouble, "%.255s", why.message);
     }
-    if (status == STK_OK && out->n > 1) status = try_close(c, close, out, err);
+    if (status == STK_OK && out->n > 1) status = try_close(c, rules->close, out, err);
     if (status == STK_OK) status = choose(out, err);
     for (int32_t i = 0; i < out->n; i++) drop(&c[i]);
     return status;

@@ -449,41 +449,6 @@ static stk_status probe_buckets(doctor *d, stk_error *err)
     return gain->low > 1.03 ? add_advice(d, STK_KNOB_BUCKETS, 1, *gain, NULL, err) : STK_OK;
 }
 
-/* ---- other devices: only the model knows them ------------------------------------------------------------------------- */
-
-static const char *const USUAL_CARDS[] = {"t4", "a100", "rtx3080ti", "rtx4090", "irisxe"};
-
-static stk_status compare_devices(doctor *d, stk_error *err)
-{
-    stk_report *r = d->r;
-    stk_work work;
-    const char *const *cards = d->p.options.cards ? d->p.options.cards : USUAL_CARDS;
-    int32_t n = d->p.options.cards ? d->p.options.ncards
-                                   : (int32_t)(sizeof USUAL_CARDS / sizeof *USUAL_CARDS);
-    if (stk_report_work(r, &work, NULL) != STK_OK) return STK_OK;
-    char title[96];
-    snprintf(title, sizeof title, "%s, model alone", stk_report_device(r));
-    const char *here = stk_arena_strdup(&r->arena, title);
-    if (!here) return stk_fail_memory(err, "devices", 0);
-    static const char *const notes[] = {"the CPU is faster", "uncertain", "faster"};
-    r->devices = stk_arena_array(&r->arena, (size_t)n + 1, sizeof *r->devices);
-    if (!r->devices) return stk_fail_memory(err, "devices", 0);
-    r->devices[r->ndevices++] = (stk_device_row){
-        here, "measured", work.cpu_seconds, work.cpu_seconds, "books without input, callbacks"};
-    for (int32_t i = 0; i < n; i++) {
-        stk_what_if x;
-        STK_TRY(stk_what_if_card(cards[i], &work, &x, err));
-        const char *name = stk_arena_strdup(&r->arena, x.card);
-        if (!name) return stk_fail_memory(err, "devices", 0);
-        r->devices[r->ndevices++] =
-            (stk_device_row){name, "model", x.low_seconds, x.high_seconds, notes[x.verdict + 1]};
-        d->f.cards++;
-        d->f.cards_faster += x.verdict > 0;
-        d->f.cards_slower += x.verdict < 0;
-    }
-    return STK_OK;
-}
-
 /* ---- the whole --------------------------------------------------------------------------------------------------------- */
 
 static int by_gain(const void *a, const void *b)
@@ -565,7 +530,7 @@ static stk_status examine(doctor *d, stk_error *err)
         STK_TRY(probe_precision(d, err));
     }
     STK_TRY(prove_first(d, err));
-    STK_TRY(compare_devices(d, err));
+    STK_TRY(stk_compare_devices(d->job, &d->p.options, d->r, &d->f, err));
     after = stk_load_now();
     d->f.processors = stk_cpu_count();
     d->f.others = stk_load_of_others(&before, &after);

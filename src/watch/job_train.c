@@ -4,6 +4,7 @@
 
 #include "base/cpus.h"
 #include "graph/run/store.h"
+#include "train/placement.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -426,13 +427,14 @@ static void offer_knobs(stk_job *out, stk_train_job *job)
     offer_cache(job, d->dataset, k);
 }
 
+enum { MOST_COPIED = 256 << 20 }; /* bytes of weights that a second trainer may have */
+
 /* Half the numbers' size, where the model has no opinion of its own and a second set of weights is affordable. When it
  * cannot be made, it is not offered. */
 static void make_narrow(stk_train_job *job)
 {
-    enum { MOST = 256 << 20 };
     stk_trainer *t = job->trainer;
-    if (stk_store_bytes(t->store) > MOST || !stk_trainer_is_float32(t)) return;
+    if (stk_store_bytes(t->store) > MOST_COPIED || !stk_trainer_is_float32(t)) return;
     stk_error ignored;
     if (stk_trainer_copy(t, "mixed_bfloat16", &job->narrow, &ignored) != STK_OK) job->narrow = NULL;
 }
@@ -450,6 +452,20 @@ static int32_t programs(void *context, char *why, size_t size)
         n += count;
     }
     return n;
+}
+
+static stk_status devices(void *context, int64_t batch, bool tries, stk_placement *out,
+                          stk_error *err)
+{
+    stk_train_job *job = context;
+    stk_trainer *t = job->trainer;
+    stk_trainer_options how = t->made;
+    how.threads = t->how.threads;
+    stk_place_rules rules = {.close = tries ? INFINITY : 0, .also = stk_device_name(t->device)};
+    if (stk_store_bytes(t->store) > MOST_COPIED ||
+        (!job->data->dataset && job->data->x[0]->shape[0] < batch))
+        return stk_fail(err, STK_ERR_RANGE, "too large to be tried, or not so many examples");
+    return stk_place_among(t->model, &how, job->data, batch, &rules, out, err);
 }
 
 static int64_t steps_of(const stk_train_data *data, int64_t asked, int64_t batch)
@@ -508,6 +524,7 @@ static stk_status make_job(stk_train_job *job, stk_job *out, stk_error *err)
     out->save = stk_train_job_save;
     out->restore = stk_train_job_restore;
     out->programs = programs;
+    out->devices = devices;
     out->epoch_end = stk_train_job_epoch_end;
     out->epoch_steps = steps_of(job->data, job->whole.steps_per_epoch, job->whole.batch);
     if (!job->data->dataset &&

@@ -127,7 +127,7 @@ typedef struct stk_epoch_rows { /* seconds of one epoch as it is; steps 0: not k
     double training, validation, callbacks, checkpoint;
 } stk_epoch_rows;
 typedef struct stk_device_row {
-    const char *name, *kind; /* kind: "measured" or "model" */
+    const char *name, *kind; /* kind: "measured", "tried" (elsewhere on this machine) or "model" */
     double low_seconds, high_seconds;
     const char *note;
 } stk_device_row;

@@ -64,7 +64,7 @@ void stk_scaling_put_html(const stk_scaling *s, stk_text *t)
 {
     char a[24], b[24];
     stk_text_put(
-        t, "<h2>More threads</h2>\n<div class=\"scroll\"><table><tr><th class=\"l\">threads</th>");
+        t, "<h2>More threads</h2>\n<div class=\"wide\"><table><tr><th class=\"l\">threads</th>");
     for (int64_t i = 0; i < s->npoints; i++) stk_text_put(t, "<th>%d</th>", s->point[i].threads);
     for (int memory = 0; memory < 2; memory++) {
         stk_text_put(t, "</tr>\n<tr><td class=\"l\">%s</td>",

@@ -50,10 +50,12 @@ static double price_input(const court *c)
         gain = fmin(gain, 1 / fmax(1 - share(c, STK_BOOK_INPUT), 0.01));
     return price(gain, share(c, STK_BOOK_INPUT));
 }
+/* Waiting for a device that is slow by itself is not the fault of those who ask: without asking the step would take as long. */
 static double price_sync(const court *c)
 {
-    return price(above_one(c->f->gain[STK_KNOB_READ_EVERY]),
-                 share(c, STK_BOOK_SYNC) + share(c, STK_BOOK_DOWNLOAD));
+    double gain = price(above_one(c->f->gain[STK_KNOB_READ_EVERY]),
+                        share(c, STK_BOOK_SYNC) + share(c, STK_BOOK_DOWNLOAD));
+    return c->f->undisturbed > 0 ? fmin(gain, c->wall / c->f->undisturbed) : gain;
 }
 static double price_callbacks(const court *c)
 {
@@ -376,9 +378,21 @@ static void say_noisy(court *c)
                      c->f->processors);
 }
 
+static bool is_cpu_faster(const court *c) { return c->f->cpu_gain.low > SURE; }
+static void say_cpu_faster(court *c)
+{
+    say_gain(c, "cpu:0 instead of the device, tried by turns", c->f->cpu_gain);
+    if (c->f->cpu_until > 0)
+        stk_text_put(&c->evidence, "the device should win from a batch of about %lld on\n",
+                     (long long)c->f->cpu_until);
+    else
+        stk_text_put(&c->evidence, "no batch is known at which the device would win\n");
+}
+
 static bool is_cpu_right(const court *c)
 {
-    return c->f->cards > 0 && c->f->cards_faster == 0 && 2 * c->f->cards_slower >= c->f->cards;
+    return !c->f->device_faster && c->f->cards > 0 && c->f->cards_faster == 0 &&
+           2 * c->f->cards_slower >= c->f->cards;
 }
 static void say_roof(court *c)
 {
@@ -442,6 +456,7 @@ static const struct {
 } asked[] = {
     {STK_RULE_METRIC, is_metric, say_metric},
     {STK_RULE_OPTIMIZER, is_optimizer, say_optimizer},
+    {STK_RULE_CPU_FASTER, is_cpu_faster, say_cpu_faster},
     {STK_RULE_OVERHEAD, is_overhead, say_overhead},
     {STK_RULE_NOISY, is_noisy, say_noisy},
     {STK_RULE_CPU_RIGHT, is_cpu_right, say_cpu_right},

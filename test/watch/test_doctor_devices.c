@@ -126,4 +126,27 @@ TEST(a_result_that_is_asked_for_after_every_step)
     discharge(&p);
 }
 
+TEST(steps_too_small_for_what_a_launch_costs)
+{
+    patient p;
+    apart_with("STOKER_APART_LATENCY", "300");
+    REQUIRE(admit(&p, "Input(shape=(8,))\nDense(8, activation=relu)\nDense(4)", 8));
+    bool found = false;
+    for (int tries = 0; tries < 3 && !found; tries++) {
+        stk_report *r = examine(&p, NULL);
+        if (!CHECK(r)) break;
+        char *text = NULL;
+        stk_error err;
+        CHECK_OK(stk_report_render(r, STK_REPORT_TEXT, &text, NULL, &err));
+        found = !strcmp(stk_report_verdict(r), "the CPU is the right tool") &&
+                strstr(stk_report_evidence(r), "cpu:0 instead of the device") && text &&
+                strstr(text, "tried");
+        if (!found) printf("  %s: %s\n", stk_report_verdict(r), stk_report_evidence(r));
+        stk_text_free(text);
+        stk_report_release(r);
+    }
+    CHECK(found);
+    discharge(&p);
+}
+
 TEST_MAIN()

@@ -271,6 +271,13 @@ static stk_report *full_report(void)
                                 .callbacks = 0.05,
                                 .checkpoint = 0.01};
     r->left_out = 2;
+    if (!r->scaling.npoints) /* of the CPU's threads only: another device has none */
+        r->scaling = (stk_scaling){.cut = 1e-3,
+                                   .regions = 1,
+                                   .point = {{1, 1e-3, 1e-3}},
+                                   .npoints = 1,
+                                   .limit = {{"matmul", "dense", 1, 1e-3, 1e-3}},
+                                   .nlimits = 1};
     return r;
 }
 

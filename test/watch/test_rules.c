@@ -190,6 +190,58 @@ TEST(overhead)
 }
 
 /* A step pays for a callback once: four times the batch saves three quarters of it. */
+/* The CPU takes 10 us an example, the card 1 ms a step and 2 us an example: they meet at 125. Both are twice as slow as predicted. */
+static stk_status two_devices(void *context, int64_t batch, bool tries, stk_placement *out,
+                              stk_error *err)
+{
+    if (batch > *(int64_t *)context) return stk_fail(err, STK_ERR_RANGE, "no such batch");
+    double cpu = 10e-6 * (double)batch, card = 1e-3 + 2e-6 * (double)batch;
+    *out = (stk_placement){.n = 2};
+    out->row[0] = (stk_forecast){.device = "cpu:0", .predicted = cpu};
+    out->row[1] = (stk_forecast){.device = "gpu:0", .predicted = card};
+    for (int i = 0; tries && i < 2; i++) out->row[i].measured = 2 * out->row[i].predicted;
+    return STK_OK;
+}
+
+TEST(the_batch_at_which_a_device_wins)
+{
+    int64_t most = 1 << 20;
+    stk_error err;
+    stk_placement here;
+    stk_job job = {.context = &most, .batch = 32, .devices = two_devices};
+    REQUIRE(CHECK_OK(job.devices(job.context, 32, true, &here, &err)));
+    int64_t from = stk_batch_to_win(&job, &here, "gpu:0");
+    CHECK_MSG(from == 125 || from == 126, "from %lld", (long long)from);
+    most = 100; /* a smaller second batch will do, none will not */
+    from = stk_batch_to_win(&job, &here, "gpu:0");
+    CHECK_MSG(from == 125 || from == 126, "from %lld", (long long)from);
+    most = 40;
+    CHECK_EQ_I64(stk_batch_to_win(&job, &here, "gpu:0"), 0);
+    CHECK_EQ_I64(stk_batch_to_win(&job, &here, "gpu:7"), 0);
+}
+
+TEST(a_device_that_the_cpu_beats)
+{
+    stk_findings f = {.processors = 2, .batch_gain = about(3), .cpu_gain = about(4)};
+    expect(books(), &f, "the CPU is the right tool", "no batch is known");
+    f.cpu_until = 640;
+    expect(books(), &f, "the CPU is the right tool", "a batch of about 640");
+    stk_report *r = books();
+    spend(r, STK_BOOK_CALLBACKS, 0.8);
+    f.gain[STK_KNOB_FREE_CALLBACKS] = about(5); /* a cause that has a cure on the device, too */
+    expect(r, &f, "callback-bound", "callbacks");
+    f = (stk_findings){.processors = 2, .cpu_gain = about(4), .undisturbed = 0.98e-3};
+    r = books();
+    spend(r, STK_BOOK_SYNC, 0.9); /* the device itself is what one waits for */
+    expect(r, &f, "the CPU is the right tool", "cpu:0");
+    f.undisturbed = 0.3e-3;
+    r = books();
+    spend(r, STK_BOOK_SYNC, 0.9);
+    expect(r, &f, "sync-bound", "90 %");
+    f = (stk_findings){.processors = 2, .cards = 5, .cards_slower = 3, .device_faster = true};
+    expect(books(), &f, "compute-bound", "roofline");
+}
+
 TEST(overhead_against_a_cause)
 {
     stk_findings f = {.processors = 2, .batch_gain = about(1.6)};
