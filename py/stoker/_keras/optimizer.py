@@ -4,10 +4,19 @@ import warnings
 from keras.src.backend.tensorflow import core
 from keras.src.optimizers import base_optimizer
 from stoker import tf as _tf
+from stoker.tf._base import is_symbolic as _is_symbolic
 
 
 def _inner(variable):
     return variable.value if isinstance(variable, core.Variable) else variable
+
+
+def _once_a_row(gradient):
+    """A row that was gathered twice has one gradient, the sum: squares of the two would not be its square."""
+    if not isinstance(gradient, _tf.IndexedSlices):
+        return gradient
+    rows = None if _is_symbolic(gradient.indices) else gradient.indices.numpy()
+    return gradient if rows is not None and len(set(rows.tolist())) == len(rows) else _tf.convert_to_tensor(gradient)
 
 
 class TFOptimizer(base_optimizer.BaseOptimizer):
@@ -20,8 +29,7 @@ class TFOptimizer(base_optimizer.BaseOptimizer):
                          "tf.distribute).")
 
     def apply(self, grads, trainable_variables=None):
-        """Gradients by rows are summed up first: a row that was gathered twice has one gradient."""
-        return super().apply([_tf.convert_to_tensor(g) if isinstance(g, _tf.IndexedSlices) else g for g in grads], trainable_variables)
+        return super().apply([_once_a_row(g) for g in grads], trainable_variables)
 
     def _change(self, variable, value, how, rows):
         variable = _inner(variable)
