@@ -91,6 +91,10 @@ void stk_json_put_bool(stk_json_writer *w, bool value);
 void stk_json_put_int(stk_json_writer *w, int64_t value);
 void stk_json_put_double(stk_json_writer *w, double value); /* shortest that reads back the same */
 void stk_json_put_text(stk_json_writer *w, const char *text);
+/* A name with its value. Text NULL is "". */
+void stk_json_member_int(stk_json_writer *w, const char *name, int64_t value);
+void stk_json_member_double(stk_json_writer *w, const char *name, double value);
+void stk_json_member_text(stk_json_writer *w, const char *name, const char *text);
 void stk_json_put_bytes(stk_json_writer *w, const char *text, size_t size);
 void stk_json_put_tree(stk_json_writer *w, const stk_json *value);
 

@@ -240,3 +240,21 @@ stk_status stk_json_finish(stk_json_writer *w, char **text, size_t *size, stk_er
     stk_json_discard(w);
     return status;
 }
+
+void stk_json_member_int(stk_json_writer *w, const char *name, int64_t value)
+{
+    stk_json_name(w, name);
+    stk_json_put_int(w, value);
+}
+
+void stk_json_member_double(stk_json_writer *w, const char *name, double value)
+{
+    stk_json_name(w, name);
+    stk_json_put_double(w, value);
+}
+
+void stk_json_member_text(stk_json_writer *w, const char *name, const char *text)
+{
+    stk_json_name(w, name);
+    stk_json_put_text(w, text ? text : "");
+}

@@ -143,21 +143,6 @@ static const char *const STAGE_KINDS[] = {"compute", "storage", "buffer"};
 
 typedef stk_json_writer writer;
 
-static void number(writer *w, const char *name, double v)
-{
-    stk_json_name(w, name);
-    stk_json_put_double(w, v);
-}
-static void integer(writer *w, const char *name, int64_t v)
-{
-    stk_json_name(w, name);
-    stk_json_put_int(w, v);
-}
-static void text(writer *w, const char *name, const char *v)
-{
-    stk_json_name(w, name);
-    stk_json_put_text(w, v ? v : "");
-}
 static void begin_array(writer *w, const char *name)
 {
     if (name) stk_json_name(w, name);
@@ -177,9 +162,9 @@ static void numbers(writer *w, const char *name, const double *v, int64_t n)
 static void put_gain(writer *w, const char *name, stk_gain g)
 {
     begin_object(w, name);
-    number(w, "best", g.best);
-    number(w, "low", g.low);
-    number(w, "high", g.high);
+    stk_json_member_double(w, "best", g.best);
+    stk_json_member_double(w, "low", g.low);
+    stk_json_member_double(w, "high", g.high);
     stk_json_end_object(w);
 }
 
@@ -188,11 +173,11 @@ static void put_fields(writer *w, const field *f, const void *row)
     for (; f->name; f++) {
         const void *at = (const char *)row + f->at;
         switch (f->kind) {
-        case TEXT: text(w, f->name, *(const char *const *)at); break;
-        case WORD: text(w, f->name, at); break;
-        case INT32: integer(w, f->name, *(const int32_t *)at); break;
-        case INT64: integer(w, f->name, *(const int64_t *)at); break;
-        case NUMBER: number(w, f->name, *(const double *)at); break;
+        case TEXT: stk_json_member_text(w, f->name, *(const char *const *)at); break;
+        case WORD: stk_json_member_text(w, f->name, at); break;
+        case INT32: stk_json_member_int(w, f->name, *(const int32_t *)at); break;
+        case INT64: stk_json_member_int(w, f->name, *(const int64_t *)at); break;
+        case NUMBER: stk_json_member_double(w, f->name, *(const double *)at); break;
         case TRUTH:
             stk_json_name(w, f->name);
             stk_json_put_bool(w, *(const bool *)at);
@@ -219,10 +204,10 @@ static void put_rows(writer *w, const char *name, const field *f, const void *ro
 static void put_roof(writer *w, const stk_roofline *roof)
 {
     begin_object(w, "roofline");
-    integer(w, "threads", roof->threads);
+    stk_json_member_int(w, "threads", roof->threads);
     for (int all = 0; all < 2; all++) {
         begin_object(w, all ? "all_threads" : "one_thread");
-        number(w, "gflops", roof->gflops[all]);
+        stk_json_member_double(w, "gflops", roof->gflops[all]);
         numbers(w, "gbs", roof->gbs[all], STK_ROOF_LEVELS);
         stk_json_end_object(w);
     }
@@ -235,8 +220,8 @@ static void put_times(writer *w, const stk_report *r)
     begin_object(w, "phases");
     for (int p = 0; p < STK_PHASE_COUNT; p++) {
         begin_object(w, stk_phase_name((stk_phase)p));
-        number(w, "seconds", r->phase_seconds[p]);
-        integer(w, "steps", r->phase_steps[p]);
+        stk_json_member_double(w, "seconds", r->phase_seconds[p]);
+        stk_json_member_int(w, "steps", r->phase_steps[p]);
         stk_json_end_object(w);
     }
     stk_json_end_object(w);
@@ -245,9 +230,10 @@ static void put_times(writer *w, const stk_report *r)
     numbers(w, "seconds", r->step_seconds, r->nsteps);
     stk_json_end_object(w);
     begin_object(w, "books");
-    integer(w, "steps", r->book_steps);
-    number(w, "wall", stk_report_seconds(r, STK_BOOK_COUNT));
-    for (int b = 0; b < STK_BOOK_COUNT; b++) number(w, stk_book_name((stk_book)b), r->book[b]);
+    stk_json_member_int(w, "steps", r->book_steps);
+    stk_json_member_double(w, "wall", stk_report_seconds(r, STK_BOOK_COUNT));
+    for (int b = 0; b < STK_BOOK_COUNT; b++)
+        stk_json_member_double(w, stk_book_name((stk_book)b), r->book[b]);
     stk_json_end_object(w);
 }
 
@@ -257,7 +243,7 @@ static void put_stages(writer *w, const stk_report *r)
     for (int64_t i = 0; i < r->nstages; i++) {
         const stk_watch_stage *s = &r->stages[i];
         begin_object(w, NULL);
-        text(w, "kind", STAGE_KINDS[s->kind]);
+        stk_json_member_text(w, "kind", STAGE_KINDS[s->kind]);
         put_fields(w, STAGE, s);
         begin_array(w, "depths");
         for (int32_t k = 0; k < s->ndepths; k++) stk_json_put_double(w, s->depths[k]);
@@ -265,7 +251,7 @@ static void put_stages(writer *w, const stk_report *r)
         stk_json_end_object(w);
     }
     stk_json_end_array(w);
-    integer(w, "limiting_stage", r->limiting_stage);
+    stk_json_member_int(w, "limiting_stage", r->limiting_stage);
 }
 
 static void put_threads(writer *w, const stk_report *r)
@@ -307,7 +293,7 @@ static void put_memory(writer *w, const stk_report *r)
     put_fields(w, MEMORY, &r->memory);
     begin_object(w, "peak");
     for (int k = 0; k < STK_MEMORY_KINDS; k++)
-        integer(w, stk_memory_kind_name((stk_memory_kind)k), r->memory.peak[k]);
+        stk_json_member_int(w, stk_memory_kind_name((stk_memory_kind)k), r->memory.peak[k]);
     stk_json_end_object(w);
     begin_array(w, "buffers"); /* at, bytes, first, last, kind, place */
     for (int64_t i = 0; i < r->nbuffers; i++) {
@@ -325,7 +311,7 @@ static void put_memory(writer *w, const stk_report *r)
     stk_json_end_object(w);
     begin_object(w, "program");
     put_fields(w, PROGRAM, &r->program);
-    number(w, "input_bytes", r->input_bytes);
+    stk_json_member_double(w, "input_bytes", r->input_bytes);
     stk_json_end_object(w);
 }
 
@@ -342,7 +328,7 @@ static void put_doctor(writer *w, const stk_report *r)
     begin_array(w, "advice");
     for (int64_t i = 0; i < r->nadvice; i++) {
         begin_object(w, NULL);
-        text(w, "knob", stk_knob_name(r->advice[i].knob));
+        stk_json_member_text(w, "knob", stk_knob_name(r->advice[i].knob));
         put_fields(w, ADVICE, &r->advice[i]);
         stk_json_end_object(w);
     }
@@ -357,7 +343,7 @@ stk_status stk_report_put_json(const stk_report *r, char **out, size_t *size, st
     writer w = {.indent = 1};
     size_t ignored;
     begin_object(&w, NULL);
-    integer(&w, "stoker_report", FORMAT);
+    stk_json_member_int(&w, "stoker_report", FORMAT);
     put_fields(&w, HEAD, r);
     put_roof(&w, &r->roof);
     put_times(&w, r);

@@ -93,43 +93,27 @@ void stk_scaling_put_html(const stk_scaling *s, stk_text *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------ */
 
-static void put_number(stk_json_writer *w, const char *name, double v)
-{
-    stk_json_name(w, name);
-    stk_json_put_double(w, v);
-}
-static void put_integer(stk_json_writer *w, const char *name, int64_t v)
-{
-    stk_json_name(w, name);
-    stk_json_put_int(w, v);
-}
-static void put_text(stk_json_writer *w, const char *name, const char *v)
-{
-    stk_json_name(w, name);
-    stk_json_put_text(w, v);
-}
-
 void stk_scaling_put_json(const stk_scaling *s, stk_json_writer *w)
 {
     stk_json_name(w, "scaling");
     stk_json_begin_object(w);
-    put_integer(w, "regions", s->regions);
-    put_integer(w, "split", s->split);
+    stk_json_member_int(w, "regions", s->regions);
+    stk_json_member_int(w, "split", s->split);
     for (int i = 0; i < FIELDS; i++) {
         double v;
         memcpy(&v, (const char *)s + SECONDS[i].at, sizeof v);
-        put_number(w, SECONDS[i].name, v);
+        stk_json_member_double(w, SECONDS[i].name, v);
     }
-    put_number(w, "serial_share", serial_share(s));
+    stk_json_member_double(w, "serial_share", serial_share(s));
     stk_json_name(w, "limits");
     stk_json_begin_array(w);
     for (int64_t i = 0; i < s->nlimits; i++) {
         stk_json_begin_object(w);
-        put_text(w, "op", s->limit[i].op);
-        put_text(w, "place", s->limit[i].place);
-        put_integer(w, "parts", s->limit[i].parts);
-        put_number(w, "one", s->limit[i].one);
-        put_number(w, "most", s->limit[i].most);
+        stk_json_member_text(w, "op", s->limit[i].op);
+        stk_json_member_text(w, "place", s->limit[i].place);
+        stk_json_member_int(w, "parts", s->limit[i].parts);
+        stk_json_member_double(w, "one", s->limit[i].one);
+        stk_json_member_double(w, "most", s->limit[i].most);
         stk_json_end_object(w);
     }
     stk_json_end_array(w);
@@ -137,9 +121,9 @@ void stk_scaling_put_json(const stk_scaling *s, stk_json_writer *w)
     stk_json_begin_array(w);
     for (int64_t i = 0; i < s->npoints; i++) {
         stk_json_begin_object(w);
-        put_integer(w, "threads", s->point[i].threads);
-        put_number(w, "seconds", s->point[i].seconds);
-        put_number(w, "memory_seconds", s->point[i].memory_seconds);
+        stk_json_member_int(w, "threads", s->point[i].threads);
+        stk_json_member_double(w, "seconds", s->point[i].seconds);
+        stk_json_member_double(w, "memory_seconds", s->point[i].memory_seconds);
         stk_json_end_object(w);
     }
     stk_json_end_array(w);

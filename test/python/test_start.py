@@ -51,7 +51,7 @@ def test_leaves_room_for_other_libraries(tmp_path):
     """Libraries loaded later (OpenMP's, which scikit-learn and others bring along) need room among the variables of threads."""
     cc = shutil.which("cc")
     if not cc:
-        pytest.skip("no C compiler")
+        pytest.skip("no C compiler to make a library with: apt install gcc")
     source, made = tmp_path / "room.c", tmp_path / "room.so"
     source.write_text('static __thread __attribute__((tls_model("initial-exec"))) volatile char room[384];\nint touch(void) { return room[5]++; }\n')
     subprocess.run([cc, "-shared", "-fPIC", "-o", str(made), str(source)], check=True)

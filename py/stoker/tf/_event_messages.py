@@ -42,6 +42,17 @@ def _signed(value):
     return value - (1 << 64) if value >> 63 else value
 
 
+def _varints(raw, wire):
+    """The numbers of one field on the wire: several where they are packed."""
+    if wire != 2:
+        return [raw]
+    numbers, at = [], 0
+    while at < len(raw):
+        value, at = _read_varint(raw, at)
+        numbers.append(value)
+    return numbers
+
+
 def _decode(kind, raw, wire):
     """The values that one field on the wire holds: several when numbers are packed."""
     if isinstance(kind, type):
@@ -51,13 +62,7 @@ def _decode(kind, raw, wire):
     if kind in _LETTERS:
         letter, size = _LETTERS[kind], 8 if kind == "double" else 4
         return list(struct.unpack(f"<{len(raw) // size}{letter}", raw))
-    numbers = [raw]
-    if wire == 2:
-        numbers, at = [], 0
-        while at < len(raw):
-            value, at = _read_varint(raw, at)
-            numbers.append(value)
-    return [bool(n) if kind == "bool" else _signed(n) for n in numbers]
+    return [bool(n) if kind == "bool" else _signed(n) for n in _varints(raw, wire)]
 
 
 def _packed(number, kind, values):

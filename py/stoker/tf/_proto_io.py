@@ -9,7 +9,7 @@ import numpy as np
 
 from stoker.tf import errors
 from stoker.tf._base import string, tensor
-from stoker.tf._event_messages import _read_value, _read_varint, message
+from stoker.tf._event_messages import _read_value, _read_varint, _varints, message
 from stoker.tf._events import field_bytes, varint
 from stoker.tf._specs import DType
 
@@ -94,13 +94,7 @@ def _values(field, raw, wire):
         return [raw]
     if own != 0:
         return [v for (v,) in struct.iter_unpack(how, raw)]
-    numbers = [raw]
-    if wire == 2:
-        numbers, at = [], 0
-        while at < len(raw):
-            value, at = _read_varint(raw, at)
-            numbers.append(value)
-    return [_number(how, n) for n in numbers]
+    return [_number(how, n) for n in _varints(raw, wire)]
 
 
 def _read(data, fields):

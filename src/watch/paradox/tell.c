@@ -152,26 +152,15 @@ static void put_foot(const stk_paradox *p, stk_text *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-static void json_text(stk_json_writer *w, const char *name, const char *text)
-{
-    stk_json_name(w, name);
-    stk_json_put_text(w, text);
-}
-static void json_number(stk_json_writer *w, const char *name, double value)
-{
-    stk_json_name(w, name);
-    stk_json_put_double(w, value);
-}
-
 static void json_side(stk_json_writer *w, const char *name, const stk_paradox_side *s)
 {
     stk_json_name(w, name);
     stk_json_begin_object(w);
-    json_number(w, "seconds", s->seconds);
+    stk_json_member_double(w, "seconds", s->seconds);
     stk_json_name(w, "books");
     stk_json_begin_object(w);
     for (int b = 0; b < STK_BOOK_COUNT; b++)
-        if (s->book[b] > 0) json_number(w, stk_book_name((stk_book)b), s->book[b]);
+        if (s->book[b] > 0) stk_json_member_double(w, stk_book_name((stk_book)b), s->book[b]);
     stk_json_end_object(w);
     stk_json_end_object(w);
 }
@@ -179,20 +168,20 @@ static void json_side(stk_json_writer *w, const char *name, const stk_paradox_si
 static void json_cell(stk_json_writer *w, const stk_paradox *p, const stk_paradox_cell *c)
 {
     stk_json_begin_object(w);
-    json_text(w, "device", p->devices[c->device].name);
-    json_text(w, "judged", c->judged);
+    stk_json_member_text(w, "device", p->devices[c->device].name);
+    stk_json_member_text(w, "judged", c->judged);
     if (c->trouble[0]) {
-        json_text(w, "trouble", c->trouble);
+        stk_json_member_text(w, "trouble", c->trouble);
     } else {
         json_side(w, "as_written", &c->written);
         json_side(w, "cured", &c->cured);
         stk_json_name(w, "gain");
         stk_json_begin_object(w);
-        json_number(w, "best", c->gain.best);
-        json_number(w, "low", c->gain.low);
-        json_number(w, "high", c->gain.high);
+        stk_json_member_double(w, "best", c->gain.best);
+        stk_json_member_double(w, "low", c->gain.low);
+        stk_json_member_double(w, "high", c->gain.high);
         stk_json_end_object(w);
-        if (c->note[0]) json_text(w, "note", c->note);
+        if (c->note[0]) stk_json_member_text(w, "note", c->note);
     }
     stk_json_end_object(w);
 }
@@ -201,13 +190,13 @@ static void json_row(stk_json_writer *w, const stk_paradox *p, int32_t at, int32
 {
     stk_paradox_row row = stk_paradox_row_at(p->cells[at].row);
     stk_json_begin_object(w);
-    json_text(w, "id", row.id);
-    json_text(w, "name", row.name);
-    json_text(w, "per", row.per);
-    json_text(w, "written", row.written);
-    json_text(w, "cured", row.cured);
-    json_text(w, "cause", row.cause);
-    json_text(w, "cure", row.cure);
+    stk_json_member_text(w, "id", row.id);
+    stk_json_member_text(w, "name", row.name);
+    stk_json_member_text(w, "per", row.per);
+    stk_json_member_text(w, "written", row.written);
+    stk_json_member_text(w, "cured", row.cured);
+    stk_json_member_text(w, "cause", row.cause);
+    stk_json_member_text(w, "cure", row.cure);
     stk_json_name(w, "changes_mathematics");
     stk_json_put_bool(w, row.changes_mathematics);
     stk_json_name(w, "devices");
@@ -223,9 +212,9 @@ static void json_devices(stk_json_writer *w, const stk_paradox *p)
     stk_json_begin_array(w);
     for (int32_t i = 0; i < p->ndevices; i++) {
         stk_json_begin_object(w);
-        json_text(w, "name", p->devices[i].name);
-        json_text(w, "detail", p->devices[i].detail);
-        json_text(w, "note", p->devices[i].note);
+        stk_json_member_text(w, "name", p->devices[i].name);
+        stk_json_member_text(w, "detail", p->devices[i].detail);
+        stk_json_member_text(w, "note", p->devices[i].note);
         stk_json_end_object(w);
     }
     stk_json_end_array(w);
@@ -237,10 +226,10 @@ static stk_status put_json(const stk_paradox *p, char **text, stk_error *err)
     stk_json_begin_object(&w);
     stk_json_name(&w, "stoker_paradox");
     stk_json_put_int(&w, 1);
-    json_text(&w, "version", STK_VERSION);
+    stk_json_member_text(&w, "version", STK_VERSION);
     stk_json_name(&w, "created");
     stk_json_put_int(&w, p->created);
-    json_number(&w, "seconds", p->seconds);
+    stk_json_member_double(&w, "seconds", p->seconds);
     json_devices(&w, p);
     stk_json_name(&w, "rows");
     stk_json_begin_array(&w);
