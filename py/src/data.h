@@ -1,7 +1,8 @@
 /* data.h - what the files of tf.data share: pipelines, functions over elements, iterators.
  *
  *     pipeline.c    Pipeline: a handle on a stk_dataset with a method per transform      data_sources.c  where elements come from
- *     map_fn.c      MapFn: a recorded function, replayed by workers without the lock     host_fn.c   HostFn: work on strings
+ *     map_fn.c      MapFn: a recorded function, replayed by workers without the lock     map_plan.c  its recordings
+ *     host_fn.c     HostFn: work on strings
  *     callbacks.c   generators and functions that give datasets: Python under the lock   iterator.c  walks
  *     data_error.c  exceptions of Python code on their way through the library
  *

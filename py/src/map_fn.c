@@ -1,40 +1,12 @@
 /* MapFn: a function of tf.data, recorded once and replayed by the workers of a pipeline without the interpreter lock.
  *
  * A recording is a plan: first steps on the host (HostFn: parsing records, decoding pictures, everything that begins
- * with strings), then one program over all numbers. Plans are made for concrete shapes; when an element has others, the
+ * with strings), then one program over all numbers (map_plan.c). Plans are made for concrete shapes; when an element has others, the
  * worker takes the lock and asks Python for a further recording. What cannot be recorded is called element by element
  * under the lock instead ("eager"). */
-#include "data.h"
-#include "trace.h"
+#include "map_plan.h"
 
-#include <pthread.h>
 #include <string.h>
-
-typedef struct part_type {
-    stk_dtype dtype;
-    int32_t rank;
-    int64_t shape[STK_MAX_RANK];
-} part_type;
-
-typedef struct runner { /* a program is run by one thread at a time */
-    stk_program *program;
-    struct runner *next;
-} runner;
-
-typedef struct plan {
-    struct plan *next;
-    part_type *types; /* of all slots */
-    py_trace *trace;  /* NULL: nothing is computed */
-    int32_t nfeeds, nresults, nout;
-    int32_t *feeds; /* slots, in the order of the trace's inputs */
-    bool assigns;   /* to variables: one call at a time, and others keep what they have read */
-    struct plan_output {
-        int32_t result, slot; /* one of them, the other is -1; both -1: `fixed` */
-        stk_tensor *fixed;
-    } * out;
-    runner *idle;
-    int32_t users; /* threads that are at it now */
-} plan;
 
 typedef struct plan_step {
     py_host_fn *fn;
@@ -45,208 +17,15 @@ typedef struct py_map_fn {
     PyObject_HEAD PyObject *name, *record, *eager;
     int32_t nin, nslots, nsteps;
     plan_step *steps;
-    plan *plans; /* the last one used first */
-    int32_t nplans;
+    py_plans plans;
     bool serial, pure;
-    pthread_mutex_t lock;
-    long long calls, eager_calls, records;
+    long long eager_calls, records;
 } py_map_fn;
 
 PyTypeObject *py_map_fn_type;
-enum { FEW = 32, MOST_PLANS = 48 };
+enum { FEW = 32 };
 
-/* ---- plans ------------------------------------------------------------------------------------------------------ */
-
-static void free_plan(plan *p)
-{
-    if (!p) return;
-    while (p->idle) {
-        runner *r = p->idle;
-        p->idle = r->next;
-        stk_program_release(r->program);
-        PyMem_RawFree(r);
-    }
-    for (int32_t i = 0; p->out && i < p->nout; i++) stk_tensor_release(p->out[i].fixed);
-    Py_XDECREF((PyObject *)p->trace);
-    PyMem_RawFree(p->types);
-    PyMem_RawFree(p->feeds);
-    PyMem_RawFree(p->out);
-    PyMem_RawFree(p);
-}
-
-static bool has_type(const stk_tensor *t, const part_type *type)
-{
-    if (t->dtype != type->dtype || t->rank != type->rank) return false;
-    for (int32_t i = 0; i < t->rank; i++)
-        if (t->shape[i] != type->shape[i]) return false;
-    return true;
-}
-
-/* The plan for these slots, moved to the front; with a runner taken from it when one is idle. */
-static plan *find_plan(py_map_fn *m, stk_tensor *const *slot, runner **idle)
-{
-    pthread_mutex_lock(&m->lock);
-    plan **at = &m->plans, *p = NULL;
-    for (; *at; at = &(*at)->next) {
-        int32_t i = 0;
-        while (i < m->nslots && has_type(slot[i], &(*at)->types[i])) i++;
-        if (i == m->nslots) break;
-    }
-    p = *at;
-    m->calls++;
-    if (p) p->users++;
-    if (p && at != &m->plans) {
-        *at = p->next;
-        p->next = m->plans;
-        m->plans = p;
-    }
-    if (p && p->idle) {
-        *idle = p->idle;
-        p->idle = (*idle)->next;
-    }
-    pthread_mutex_unlock(&m->lock);
-    return p;
-}
-
-static void give_back(py_map_fn *m, plan *p, runner *r)
-{
-    pthread_mutex_lock(&m->lock);
-    r->next = p->idle;
-    p->idle = r;
-    pthread_mutex_unlock(&m->lock);
-}
-
-static void leave_plan(py_map_fn *m, plan *p)
-{
-    pthread_mutex_lock(&m->lock);
-    p->users--;
-    pthread_mutex_unlock(&m->lock);
-}
-
-/* Plans are as large as what they compute: of many shapes only the last ones are kept. Called with both locks. */
-static plan *drop_oldest(py_map_fn *m)
-{
-    plan **oldest = NULL;
-    for (plan **at = &m->plans; *at; at = &(*at)->next)
-        if (!(*at)->users) oldest = at;
-    if (!oldest || m->nplans < MOST_PLANS) return NULL;
-    plan *p = *oldest;
-    *oldest = p->next;
-    m->nplans--;
-    return p;
-}
-
-static stk_status new_runner(plan *p, runner **out, stk_error *err)
-{
-    stk_program_options o = stk_program_options_defaults();
-    runner *r = PyMem_RawCalloc(1, sizeof *r);
-    if (!r) return err->code = STK_ERR_MEMORY;
-    o.threads = 1; /* the workers are the parallelism */
-    stk_status status = stk_device_open("cpu:0", 0, &o.device, err);
-    if (status == STK_OK) status = stk_store_new(o.device, &o.store, err);
-    for (Py_ssize_t i = 0; i < p->trace->nvariables && status == STK_OK; i++) {
-        char name[32];
-        PyOS_snprintf(name, sizeof name, "v%zd", i);
-        status = stk_store_adopt(o.store, name, py_variable_memory(p->trace->variables[i].variable),
-                                 err);
-    }
-    if (status == STK_OK) status = stk_program_new_caller(p->trace->g, &o, &r->program, err);
-    stk_store_release(o.store);
-    stk_device_release(o.device);
-    if (status != STK_OK) {
-        PyMem_RawFree(r);
-        return status;
-    }
-    *out = r;
-    return STK_OK;
-}
-
-/* Whoever looks at a variable keeps what he saw when the program writes into it. */
-static stk_status before_assigning(plan *p, stk_error *err)
-{
-    PyGILState_STATE state;
-    stk_status status = STK_OK;
-    if (!py_data_lock(&state, err)) return err->code;
-    for (Py_ssize_t i = 0; i < p->trace->nvariables && status == STK_OK; i++)
-        if (p->trace->variables[i].assigned &&
-            py_variable_before_write(p->trace->variables[i].variable))
-            status = py_data_keep_error('f', err);
-    PyGILState_Release(state);
-    return status;
-}
-
-/* A host function of the program that raised left its exception on this thread. */
-static stk_status take_waiting(stk_status status, stk_error *err)
-{
-    PyGILState_STATE state;
-    if (!py_data_lock(&state, NULL)) return status;
-    if (py_raise_waiting()) status = py_data_keep_error('f', err);
-    PyGILState_Release(state);
-    return status;
-}
-
-/* ---- running a plan -------------------------------------------------------------------------------------------------- */
-
-static stk_status run_program(py_map_fn *m, plan *p, runner *r, const stk_map_info *info,
-                              stk_tensor **slot, stk_tensor **out, stk_error *err)
-{
-    stk_tensor *few_in[FEW], *few_made[FEW];
-    stk_tensor **in = p->nfeeds > FEW ? PyMem_RawCalloc((size_t)p->nfeeds, sizeof *in) : few_in;
-    stk_tensor **made =
-        p->nresults > FEW ? PyMem_RawCalloc((size_t)p->nresults, sizeof *made) : few_made;
-    bool used[FEW] = {false};
-    stk_status status = in && made ? STK_OK : (err->code = STK_ERR_MEMORY);
-    if (status == STK_OK && !r) status = new_runner(p, &r, err);
-    if (status == STK_OK && p->assigns) status = before_assigning(p, err);
-    if (status == STK_OK) {
-        for (int32_t i = 0; i < p->nfeeds; i++) in[i] = slot[p->feeds[i]];
-        for (int32_t i = 0; i < p->nresults; i++) made[i] = NULL;
-        /* Straight into the batch where there is one and the shape is known. */
-        for (int32_t i = 0; i < p->nout; i++) {
-            int32_t k = p->out[i].result;
-            if (k >= 0 && k < FEW && !used[k] && out[i] && stk_tensor_is_dense(out[i])) {
-                made[k] = out[i];
-                used[k] = true;
-            }
-        }
-        stk_program_set_step(r->program,
-                             (int64_t)(stk_seed_mix(info->seed, (uint64_t)info->index) >> 2));
-        status = stk_program_call(r->program, p->nfeeds, in, p->nresults, made, err);
-        if (status != STK_OK) status = take_waiting(status, err);
-    }
-    for (int32_t i = 0; i < p->nout && status == STK_OK; i++) {
-        int32_t k = p->out[i].result;
-        if (k < 0 || out[i] == made[k]) continue;
-        if (out[i])
-            status = stk_tensor_copy(out[i], made[k], err);
-        else
-            out[i] = stk_tensor_retain(made[k]);
-    }
-    for (int32_t i = 0; status == STK_OK && i < p->nresults; i++)
-        if (i >= FEW || !used[i]) stk_tensor_release(made[i]);
-    if (r) give_back(m, p, r);
-    if (in != few_in) PyMem_RawFree(in);
-    if (made != few_made) PyMem_RawFree(made);
-    return status;
-}
-
-static stk_status run_plan(py_map_fn *m, plan *p, runner *r, const stk_map_info *info,
-                           stk_tensor **slot, stk_tensor **out, stk_error *err)
-{
-    stk_status status = STK_OK;
-    for (int32_t i = 0; i < p->nout && status == STK_OK; i++) {
-        stk_tensor *given = p->out[i].slot >= 0 ? slot[p->out[i].slot] : p->out[i].fixed;
-        if (!given) continue;
-        if (out[i] && out[i]->dtype != STK_STRING)
-            status = stk_tensor_copy(out[i], given, err);
-        else {
-            stk_tensor_release(out[i]);
-            out[i] = stk_tensor_retain(given);
-        }
-    }
-    if (p->trace && status == STK_OK) return run_program(m, p, r, info, slot, out, err);
-    return status;
-}
+/* ---- one element ------------------------------------------------------------------------------------------------------- */
 
 static stk_status run_steps(py_map_fn *m, const stk_map_info *info, stk_tensor **slot,
                             stk_error *err)
@@ -348,13 +127,9 @@ static stk_status call_planned(py_map_fn *m, const stk_map_info *info, stk_tenso
     for (int32_t i = 0; i < m->nin; i++) slot[i] = in[i];
     stk_status status = run_steps(m, info, slot, err);
     for (int attempt = 0; status == STK_OK; attempt++) {
-        runner *idle = NULL;
-        plan *p = find_plan(m, slot, &idle);
-        if (p) {
-            status = run_plan(m, p, idle, info, slot, out, err);
-            leave_plan(m, p);
-            return status;
-        }
+        bool fits = false;
+        status = py_plans_run(&m->plans, info, slot, out, &fits, err);
+        if (fits) return status;
         if (attempt) break;
         status = record_more(m, slot, err);
         if (status == STK_OK && m->eager) return call_eager(m, info, in, out, err);
@@ -418,10 +193,10 @@ static PyObject *map_fn_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     if (!PyArg_ParseTuple(args, "UiO", &name, &nin, &record)) return NULL;
     py_map_fn *m = (py_map_fn *)type->tp_alloc(type, 0);
     if (!m) return NULL;
-    pthread_mutex_init(&m->lock, NULL);
     m->name = Py_NewRef(name);
     m->record = Py_NewRef(record);
     m->nin = m->nslots = nin;
+    py_plans_init(&m->plans);
     return (PyObject *)m;
 }
 
@@ -430,11 +205,7 @@ static void map_fn_dealloc(PyObject *self)
     py_map_fn *m = (py_map_fn *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    while (m->plans) {
-        plan *p = m->plans;
-        m->plans = p->next;
-        free_plan(p);
-    }
+    py_plans_free(&m->plans);
     for (int32_t i = 0; i < m->nsteps; i++) {
         Py_XDECREF((PyObject *)m->steps[i].fn);
         PyMem_RawFree(m->steps[i].in);
@@ -443,7 +214,6 @@ static void map_fn_dealloc(PyObject *self)
     Py_XDECREF(m->name);
     Py_XDECREF(m->record);
     Py_XDECREF(m->eager);
-    pthread_mutex_destroy(&m->lock);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -473,7 +243,7 @@ static PyObject *add_step(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O", py_host_fn_type, &fn, &slots)) return NULL;
     int n = py_ints_from(slots, "step", FEW, in);
     if (n < 0) return NULL;
-    if (n != ((py_host_fn *)fn)->nin || m->plans)
+    if (n != ((py_host_fn *)fn)->nin || m->plans.count)
         return PyErr_Format(PyExc_ValueError, "step: %d inputs do not fit", n);
     plan_step *more = PyMem_RawRealloc(m->steps, ((size_t)m->nsteps + 1) * sizeof *more);
     int32_t *ids = PyMem_RawCalloc((size_t)n + 1, sizeof *ids);
@@ -490,95 +260,15 @@ static PyObject *add_step(PyObject *self, PyObject *args)
     return PyLong_FromLong(first);
 }
 
-static int types_from(plan *p, int32_t nslots, PyObject *types)
-{
-    p->types = PyMem_RawCalloc((size_t)nslots + 1, sizeof *p->types);
-    if (!p->types) return PyErr_NoMemory(), -1;
-    if (!PyList_Check(types) || PyList_GET_SIZE(types) != nslots) {
-        PyErr_Format(PyExc_ValueError, "plan: needs the types of %d slots", (int)nslots);
-        return -1;
-    }
-    for (int32_t i = 0; i < nslots; i++) {
-        PyObject *dtype, *shape;
-        part_type *t = &p->types[i];
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(types, i), "OO", &dtype, &shape) ||
-            py_dtype_parse(dtype, &t->dtype))
-            return -1;
-        t->rank = py_ints_from(shape, "plan", STK_MAX_RANK, t->shape);
-        if (t->rank < 0) return -1;
-    }
-    return 0;
-}
-
-/* An output is the number of a slot, an eager tensor, or a value of the trace. */
-static int outputs_from(plan *p, py_trace *trace, PyObject *outputs)
-{
-    p->nout = (int32_t)PyList_GET_SIZE(outputs);
-    p->out = PyMem_RawCalloc((size_t)p->nout + 1, sizeof *p->out);
-    if (!p->out) return PyErr_NoMemory(), -1;
-    for (int32_t i = 0; i < p->nout; i++) {
-        PyObject *o = PyList_GET_ITEM(outputs, i);
-        p->out[i].result = p->out[i].slot = -1;
-        if (PyLong_Check(o)) {
-            p->out[i].slot = (int32_t)PyLong_AsLong(o);
-        } else if (!py_is_tensor(o)) {
-            PyErr_Format(PyExc_TypeError, "plan: output %d is no tensor: %R", (int)i, o);
-            return -1;
-        } else if (((py_tensor *)o)->t) {
-            p->out[i].fixed = py_to_eager(o, -1, "map");
-            if (!p->out[i].fixed) return -1;
-        } else {
-            char name[32];
-            stk_val v = py_trace_value(trace, (py_tensor *)o);
-            if (!v) return -1;
-            PyOS_snprintf(name, sizeof name, "y%d", (int)p->nresults);
-            stk_g_output(trace->g, name, v);
-            p->out[i].result = p->nresults++;
-        }
-    }
-    for (Py_ssize_t i = 0; i < trace->nvariables; i++) {
-        py_traced_variable *v = &trace->variables[i];
-        if (!v->assigned || v->current == v->leaf) continue;
-        stk_g_assign(trace->g, v->leaf, v->current);
-        p->assigns = true;
-    }
-    return py_trace_check(trace, NULL);
-}
-
 /* plan(types of the slots, trace, slots of the trace's inputs, outputs) */
 static PyObject *add_plan(PyObject *self, PyObject *args)
 {
     py_map_fn *m = (py_map_fn *)self;
     PyObject *types, *trace, *feeds, *outputs;
-    stk_error err;
     if (!PyArg_ParseTuple(args, "OO!O!O!", &types, py_trace_type, &trace, &PyList_Type, &feeds,
                           &PyList_Type, &outputs))
         return NULL;
-    plan *p = PyMem_RawCalloc(1, sizeof *p);
-    if (!p) return PyErr_NoMemory();
-    p->nfeeds = (int32_t)PyList_GET_SIZE(feeds);
-    p->feeds = PyMem_RawCalloc((size_t)p->nfeeds + 1, sizeof *p->feeds);
-    if (!p->feeds || types_from(p, m->nslots, types) ||
-        outputs_from(p, (py_trace *)trace, outputs)) {
-        free_plan(p);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    }
-    for (int32_t i = 0; i < p->nfeeds; i++)
-        p->feeds[i] = (int32_t)PyLong_AsLong(PyList_GET_ITEM(feeds, i));
-    if (p->nresults || p->assigns) {
-        p->trace = (py_trace *)Py_NewRef(trace);
-        if (new_runner(p, &p->idle, &err) != STK_OK) { /* mistakes show here, not in a worker */
-            free_plan(p);
-            return py_raise(&err, NULL);
-        }
-    }
-    pthread_mutex_lock(&m->lock);
-    plan *old = drop_oldest(m);
-    p->next = m->plans;
-    m->plans = p;
-    m->nplans++;
-    pthread_mutex_unlock(&m->lock);
-    free_plan(old);
+    if (py_plans_add(&m->plans, m->nslots, types, (py_trace *)trace, feeds, outputs)) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -620,11 +310,11 @@ int py_init_map_fn(PyObject *module)
         {"name", T_OBJECT, offsetof(py_map_fn, name), READONLY, NULL},
         {"eager", T_OBJECT, offsetof(py_map_fn, eager), 0, NULL},
         {"slots", T_INT, offsetof(py_map_fn, nslots), READONLY, NULL},
-        {"plans", T_INT, offsetof(py_map_fn, nplans), READONLY, NULL},
+        {"plans", T_INT, offsetof(py_map_fn, plans.count), READONLY, NULL},
         {"serial", T_BOOL, offsetof(py_map_fn, serial), 0, NULL},
         {"pure", T_BOOL, offsetof(py_map_fn, pure), 0, NULL},
         {"eager_calls", T_LONGLONG, offsetof(py_map_fn, eager_calls), READONLY, NULL},
-        {"calls", T_LONGLONG, offsetof(py_map_fn, calls), READONLY, NULL},
+        {"calls", T_LONGLONG, offsetof(py_map_fn, plans.calls), READONLY, NULL},
         {"records", T_LONGLONG, offsetof(py_map_fn, records), READONLY, NULL},
         {NULL, 0, 0, 0, NULL}};
     static PyType_Slot slots[] = {{Py_tp_new, map_fn_new},

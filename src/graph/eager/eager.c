@@ -1,4 +1,4 @@
-/* Eager calls: find the prepared operation for these shapes (or prepare it), point its launch at the tensors, run. */
+/* Eager calls: find the prepared operation for these shapes (prepare.c), point its launch at the tensors, run. */
 #include "graph/eager/eager.h"
 
 #include "base/tensor.h"
@@ -9,8 +9,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { SIGNATURE_MAX = 512, INPUTS_MAX = 64, OUTPUTS_MAX = 16 };
 
 static stk_status find_place(stk_eager *e, stk_device *device, stk_eager_place **out,
                              stk_error *err);
@@ -89,17 +87,10 @@ void stk_eager_set_step(stk_eager *e, int64_t step)
 
 /* ---- results that are used again ------------------------------------------------------------------------ */
 
-static void free_prepared(stk_prepared *p)
-{
-    stk_free(p->signature);
-    stk_free(p->results);
-    stk_free(p);
-}
-
 /* The context and every tensor that may come back hold one count each; whoever drops the last one frees. */
 static void drop(stk_prepared *p)
 {
-    if (__atomic_sub_fetch(&p->living, 1, __ATOMIC_ACQ_REL) == 0) free_prepared(p);
+    if (__atomic_sub_fetch(&p->living, 1, __ATOMIC_ACQ_REL) == 0) stk_prepared_free(p);
 }
 
 static bool is_own_thread(const stk_prepared *p)
@@ -179,189 +170,6 @@ void stk_eager_release(stk_eager *e)
     while (e->tape) stk_tape_release(e->tape);
     for (int32_t i = 0; i < e->nplaces; i++) release_place(e->places[i]);
     stk_free(e);
-}
-
-/* ---- signatures -------------------------------------------------------------------------------------------- */
-
-typedef struct signature {
-    int64_t word[SIGNATURE_MAX];
-    int32_t n, attributes_at;
-    uint64_t hash;
-} signature;
-
-/* op, inputs (dtype, rank, sizes), attributes. False when it does not fit. */
-static bool sign(signature *s, int64_t op, int32_t nin, stk_tensor *const *in,
-                 const stk_attrs *attrs)
-{
-    int32_t n = 0;
-    s->word[n++] = op;
-    for (int32_t i = 0; i < nin; i++) {
-        const stk_tensor *t = in[i];
-        if (n + 1 + STK_MAX_RANK > SIGNATURE_MAX) return false;
-        s->word[n++] = (int64_t)t->dtype << 8 | t->rank;
-        for (int32_t d = 0; d < t->rank; d++) s->word[n++] = t->shape[d];
-    }
-    s->attributes_at = n;
-    if (attrs) {
-        if (n + 2 + attrs->nints + attrs->nreals > SIGNATURE_MAX || attrs->nsubs) return false;
-        s->word[n++] = attrs->nints;
-        for (int32_t i = 0; i < attrs->nints; i++) s->word[n++] = attrs->ints[i];
-        for (int32_t i = 0; i < attrs->nreals; i++)
-            memcpy(&s->word[n++], &attrs->reals[i], sizeof(double));
-    }
-    uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (int32_t i = 0; i < n; i++)
-        h = (h ^ (uint64_t)s->word[i]) * 0xff51afd7ed558ccdull, h ^= h >> 32;
-    s->n = n;
-    s->hash = h;
-    return true;
-}
-
-static bool matches(const stk_prepared *p, const signature *s)
-{
-    return p->hash == s->hash && p->nsignature == s->n &&
-           !memcmp(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
-}
-
-static stk_prepared *find(const stk_eager_place *at, const signature *s)
-{
-    for (int64_t i = (int64_t)(s->hash & (uint64_t)(at->size - 1)); at->table[i];
-         i = (i + 1) & (at->size - 1))
-        if (matches(at->table[i], s)) return at->table[i];
-    return NULL;
-}
-
-static bool insert(stk_eager_place *at, stk_prepared *p)
-{
-    if (2 * (at->count + 1) > at->size) {
-        stk_prepared **bigger = stk_calloc((size_t)at->size * 2, sizeof *bigger);
-        if (!bigger) return false;
-        for (int64_t k = 0; k < at->size; k++) {
-            if (!at->table[k]) continue;
-            int64_t i = (int64_t)(at->table[k]->hash & (uint64_t)(2 * at->size - 1));
-            while (bigger[i]) i = (i + 1) & (2 * at->size - 1);
-            bigger[i] = at->table[k];
-        }
-        stk_free(at->table);
-        at->table = bigger;
-        at->size *= 2;
-    }
-    int64_t i = (int64_t)(p->hash & (uint64_t)(at->size - 1));
-    while (at->table[i]) i = (i + 1) & (at->size - 1);
-    at->table[i] = p;
-    at->count++;
-    return true;
-}
-
-/* ---- preparing ------------------------------------------------------------------------------------------------ */
-
-/* What an eager call runs: an operation, or what one of the two kinds of builders makes. */
-typedef struct recipe {
-    stk_op op;
-    stk_eager_build build;
-    void *context;
-    stk_keyed_build *keyed;
-    const stk_attrs *attrs;
-} recipe;
-
-static int64_t recipe_number(const recipe *r)
-{
-    return r->keyed   ? (int64_t)(intptr_t)r->keyed
-           : r->build ? (int64_t)(intptr_t)r->build
-                      : (int64_t)r->op;
-}
-
-static const char *recipe_name(const recipe *r)
-{
-    return r->keyed || r->build ? "eager call" : stk_op_name(r->op);
-}
-
-static int32_t cook(const recipe *r, stk_graph *g, int32_t nin, const stk_val *x, stk_val *y)
-{
-    if (r->keyed) return r->keyed(g, x, r->attrs, y);
-    y[0] = r->build ? r->build(g, x, r->context) : stk_g_apply(g, r->op, nin, x, r->attrs);
-    int32_t nout = y[0] && !r->build ? stk_node_of(g, y[0])->nout : 1;
-    for (int32_t o = 1; o < nout && o < OUTPUTS_MAX; o++) y[o] = y[0] + o;
-    return nout;
-}
-
-static stk_status build_graph(stk_graph **out, const recipe *r, int32_t nin, stk_tensor *const *in,
-                              stk_error *err)
-{
-    stk_val y[OUTPUTS_MAX];
-    stk_val x[INPUTS_MAX];
-    char name[16];
-    stk_graph *g = NULL;
-    STK_TRY(stk_graph_new(&g, err));
-    for (int32_t i = 0; i < nin; i++) {
-        snprintf(name, sizeof name, "x%d", i);
-        x[i] = stk_g_input(g, name, in[i]->dtype, in[i]->rank, in[i]->shape);
-    }
-    int32_t nout = cook(r, g, nin, x, y);
-    if (nout > OUTPUTS_MAX)
-        stk_g_fail(g, STK_ERR_RANGE, "%s: %d outputs; %d are possible", recipe_name(r), nout,
-                   OUTPUTS_MAX);
-    for (int32_t o = 0; o < nout && stk_graph_ok(g); o++) {
-        snprintf(name, sizeof name, "y%d", o);
-        stk_g_output(g, name, y[o]);
-    }
-    stk_status status = stk_graph_status(g, err);
-    if (status == STK_OK)
-        *out = g;
-    else
-        stk_graph_release(g);
-    return status;
-}
-
-static bool reads_step(const stk_graph *g)
-{
-    for (int64_t k = 0; k < g->nnodes; k++)
-        if (g->nodes[k].op == STK_OP_STEP) return true;
-    return false;
-}
-
-/* Where the device sees the tensors, results are written right into them; elsewhere they are read afterwards. */
-static stk_status prepare(stk_eager *e, const signature *s, const stk_graph *g, int32_t nin,
-                          stk_prepared **out)
-{
-    stk_eager_place *at = e->at;
-    stk_program_options options = {.device = at->device, .store = at->store, .deterministic = true};
-    stk_prepared *p = stk_calloc(1, sizeof *p);
-    if (!p) return stk_fail_memory(&e->error, "eager", sizeof *p);
-    stk_status status =
-        stk_program_compile(g, &options, STK_COMPILE_CALLER, &p->program, &e->error);
-    p->hash = s->hash;
-    p->living = 1;
-    p->thread = pthread_self();
-    p->nsignature = s->n;
-    p->attributes_at = s->attributes_at;
-    p->nin = nin;
-    p->signature = stk_malloc((size_t)s->n * sizeof(int64_t));
-    if (status == STK_OK) {
-        p->nout = p->program->nfetches;
-        p->results = stk_calloc((size_t)p->nout, sizeof *p->results);
-    }
-    if (status == STK_OK && (!p->signature || !p->results || !insert(at, p)))
-        status = stk_fail_memory(&e->error, "eager", sizeof *p);
-    if (status != STK_OK) {
-        stk_program_release(p->program);
-        free_prepared(p);
-        return status;
-    }
-    memcpy(p->signature, s->word, (size_t)s->n * sizeof(int64_t));
-    for (int32_t o = 0; o < p->nout; o++) p->results[o].type = p->program->fetches[o].type;
-    p->counts = reads_step(p->program->g);
-    p->at_once = stk_device_shares(at->device) && !p->program->control;
-    p->simple = p->at_once && p->nout == 1 && p->program->fetches[0].outside;
-    p->run = (stk_sequence_run){.count = p->program->plan.ntasks,
-                                .slots = p->program->slots,
-                                .uniforms = &e->step,
-                                .uniform_bytes = sizeof e->step};
-    p->lacks = e->moved && p->program->islands.count;
-    for (int32_t i = 0; i < nin && stk_device_shares(at->device); i++)
-        p->program->feeds[i].fed = true; /* by its slot, before every run */
-    *out = p;
-    return STK_OK;
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------- */
@@ -504,7 +312,7 @@ static stk_status run_prepared(stk_eager *e, stk_prepared *p, stk_tensor *const 
 static stk_status run_anywhere(stk_eager *e, stk_prepared *p, const char *op, stk_tensor *const *in,
                                stk_tensor **out)
 {
-    stk_tensor *here[INPUTS_MAX];
+    stk_tensor *here[STK_EAGER_INPUTS];
     bool down = stk_device_shares(p->program->device) && any_away(p->nin, in);
     stk_status status = down ? bring_all(p->nin, in, here, &e->error) : STK_OK;
     if (status == STK_OK) status = run_prepared(e, p, down ? here : in, out);
@@ -523,41 +331,33 @@ static bool all_dense(int32_t nin, stk_tensor *const *in)
 static stk_status check_arguments(stk_eager *e, const char *who, int32_t nin, stk_tensor *const *in,
                                   stk_tensor **out)
 {
-    if (nin < 0 || nin > INPUTS_MAX || (nin && !in) || !out)
+    if (nin < 0 || nin > STK_EAGER_INPUTS || (nin && !in) || !out)
         return stk_fail(&e->error, STK_ERR_ARGUMENT,
-                        "%s: %d inputs; 0 to %d and a place for the result", who, nin, INPUTS_MAX);
+                        "%s: %d inputs; 0 to %d and a place for the result", who, nin,
+                        STK_EAGER_INPUTS);
     for (int32_t i = 0; i < nin; i++)
         if (!in[i]) return stk_fail(&e->error, STK_ERR_ARGUMENT, "%s: input %d is NULL", who, i);
     return STK_OK;
 }
 
-static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const recipe *r, int32_t nin,
+static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const stk_recipe *r, int32_t nin,
                                   stk_tensor *const *in, stk_tensor **out, int32_t *nout);
 
-static stk_status apply(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
+static stk_status apply(stk_eager *e, const stk_recipe *r, int32_t nin, stk_tensor *const *in,
                         stk_tensor **out, int32_t *nout)
 {
-    signature s;
-    if (!sign(&s, recipe_number(r), nin, in, r->attrs))
-        return stk_fail(&e->error, STK_ERR_RANGE,
-                        "%s: too many inputs or attributes for an eager call", recipe_name(r));
-    stk_prepared *p = find(e->at, &s);
-    if (!p) {
-        stk_graph *g = NULL;
-        STK_TRY(build_graph(&g, r, nin, in, &e->error));
-        stk_status status = prepare(e, &s, g, nin, &p);
-        stk_graph_release(g);
-        STK_TRY(status);
-    }
+    stk_prepared *p = NULL;
+    STK_TRY(stk_eager_prepare(e, r, nin, in, &p));
     if (p->lacks) return apply_elsewhere(e, p, r, nin, in, out, nout);
     if (!r->build && !r->keyed) e->at->recent[r->op] = p;
-    STK_TRY(e->moved ? run_anywhere(e, p, recipe_name(r), in, out) : run_prepared(e, p, in, out));
+    STK_TRY(e->moved ? run_anywhere(e, p, stk_recipe_name(r), in, out)
+                     : run_prepared(e, p, in, out));
     *nout = p->nout;
     return STK_OK;
 }
 
 /* The device lacks a part of this: all of it runs on the CPU. */
-static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const recipe *r, int32_t nin,
+static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const stk_recipe *r, int32_t nin,
                                   stk_tensor *const *in, stk_tensor **out, int32_t *nout)
 {
     const stk_island *lacks = &p->program->islands.rows[0];
@@ -566,7 +366,7 @@ static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const recipe *r
         return stk_fail(&e->error, STK_ERR_UNSUPPORTED, "%s has no kernel for %s %s: %s",
                         wanted->device->name, lacks->op, lacks->shape, lacks->reason);
     if (!p->told && e->watcher)
-        e->watcher(e->watching, recipe_name(r), wanted->device, lacks->reason);
+        e->watcher(e->watching, stk_recipe_name(r), wanted->device, lacks->reason);
     p->told = true;
     stk_device *cpu = NULL;
     STK_TRY(stk_device_open("cpu:0", 0, &cpu, &e->error));
@@ -578,11 +378,11 @@ static stk_status apply_elsewhere(stk_eager *e, stk_prepared *p, const recipe *r
 }
 
 /* Strided inputs are made dense first; everything else sees only dense ones. */
-static stk_status with_dense(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
+static stk_status with_dense(stk_eager *e, const stk_recipe *r, int32_t nin, stk_tensor *const *in,
                              stk_tensor **out, int32_t *nout)
 {
     if (all_dense(nin, in)) return apply(e, r, nin, in, out, nout);
-    stk_tensor *dense[INPUTS_MAX] = {0};
+    stk_tensor *dense[STK_EAGER_INPUTS] = {0};
     stk_status status = STK_OK;
     for (int32_t i = 0; i < nin && status == STK_OK; i++)
         if (stk_tensor_device(in[i])) /* always is */
@@ -623,7 +423,7 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
                            const stk_attrs *attrs, stk_tensor **out)
 {
     int32_t nout = 0;
-    stk_tensor *result[OUTPUTS_MAX];
+    stk_tensor *result[STK_EAGER_OUTPUTS];
     if (!e) return STK_ERR_ARGUMENT;
     stk_prepared *p = (unsigned)op < STK_OP_COUNT ? e->at->recent[op] : NULL;
     if (p && out && in && fits(p, nin, in, attrs)) {
@@ -635,7 +435,7 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
         if (!stk_op_row_of(op))
             return stk_fail(&e->error, STK_ERR_ARGUMENT, "op number %d does not exist", (int)op);
         STK_TRY(check_arguments(e, stk_op_name(op), nin, in, out));
-        STK_TRY(with_dense(e, &(recipe){.op = op, .attrs = attrs}, nin, in, result, &nout));
+        STK_TRY(with_dense(e, &(stk_recipe){.op = op, .attrs = attrs}, nin, in, result, &nout));
     }
     stk_status status = e->tape ? stk_tape_note(e, op, nin, in, attrs, nout, result) : STK_OK;
     for (int32_t o = 0; o < nout; o++) {
@@ -648,12 +448,12 @@ stk_status stk_eager_apply(stk_eager *e, stk_op op, int32_t nin, stk_tensor *con
 }
 
 /* A tape wants to see the single operations. */
-static stk_status call_by_nodes(stk_eager *e, const recipe *r, int32_t nin, stk_tensor *const *in,
-                                stk_tensor **out, int32_t *nout)
+static stk_status call_by_nodes(stk_eager *e, const stk_recipe *r, int32_t nin,
+                                stk_tensor *const *in, stk_tensor **out, int32_t *nout)
 {
     stk_graph *g = NULL;
-    stk_val y[OUTPUTS_MAX];
-    STK_TRY(build_graph(&g, r, nin, in, &e->error));
+    stk_val y[STK_EAGER_OUTPUTS];
+    STK_TRY(stk_recipe_graph(&g, r, nin, in, &e->error));
     stk_tensor **known = stk_calloc((size_t)g->nvalues, sizeof *known);
     stk_status status = known ? STK_OK : stk_fail_memory(&e->error, "eager", 0);
     int32_t n = (int32_t)g->noutputs;
@@ -680,8 +480,8 @@ stk_status stk_eager_call(stk_eager *e, stk_eager_build build, void *context, in
                           stk_tensor *const *in, stk_tensor **out)
 {
     int32_t nout = 0;
-    stk_tensor *result[OUTPUTS_MAX];
-    recipe r = {.op = STK_OP_COUNT, .build = build, .context = context};
+    stk_tensor *result[STK_EAGER_OUTPUTS];
+    stk_recipe r = {.op = STK_OP_COUNT, .build = build, .context = context};
     if (!e) return STK_ERR_ARGUMENT;
     if (!build) return stk_fail(&e->error, STK_ERR_ARGUMENT, "stk_eager_call: build is NULL");
     STK_TRY(check_arguments(e, "stk_eager_call", nin, in, out));
@@ -697,7 +497,7 @@ stk_status stk_eager_built(stk_eager *e, stk_keyed_build *build, const stk_attrs
                            stk_tensor *const *in, int32_t *nout, stk_tensor **out)
 {
     if (!e) return STK_ERR_ARGUMENT;
-    recipe r = {.op = STK_OP_COUNT, .keyed = build, .attrs = key};
+    stk_recipe r = {.op = STK_OP_COUNT, .keyed = build, .attrs = key};
     if (!build || !nout)
         return stk_fail(&e->error, STK_ERR_ARGUMENT,
                         "stk_eager_built: build and nout must be given");

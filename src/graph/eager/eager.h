@@ -76,6 +76,26 @@ struct stk_eager {
     int32_t nplaces;
 };
 
+enum { STK_EAGER_INPUTS = 64, STK_EAGER_OUTPUTS = 16 };
+
+/* What an eager call runs: an operation, or what one of the two kinds of builders makes. */
+typedef struct stk_recipe {
+    stk_op op;
+    stk_eager_build build;
+    void *context;
+    stk_keyed_build *keyed;
+    const stk_attrs *attrs;
+} stk_recipe;
+
+const char *stk_recipe_name(const stk_recipe *r);
+/* Its graph with inputs of these shapes. */
+stk_status stk_recipe_graph(stk_graph **out, const stk_recipe *r, int32_t nin,
+                            stk_tensor *const *in, stk_error *err);
+/* What is prepared at e->at for r and these shapes; the first call of its kind compiles it. */
+stk_status stk_eager_prepare(stk_eager *e, const stk_recipe *r, int32_t nin, stk_tensor *const *in,
+                             stk_prepared **out);
+void stk_prepared_free(stk_prepared *p);
+
 /* tape.c: notes one operation on all tapes that watch one of its inputs. */
 stk_status stk_tape_note(stk_eager *e, stk_op op, int32_t nin, stk_tensor *const *in,
                          const stk_attrs *attrs, int32_t nout, stk_tensor *const *out);
