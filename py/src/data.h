@@ -53,6 +53,8 @@ typedef struct py_host_fn {
 extern PyTypeObject *py_host_fn_type;
 /* Takes over fn, also when it fails. */
 PyObject *py_host_fn_new(const char *name, int32_t nin, int32_t nout, const stk_map_fn *fn);
+/* Hands on what a host function made: into the batch where there is room for it, else as it is. Takes over `made`. */
+stk_status py_host_results(int32_t n, stk_tensor *const *made, stk_tensor **out, stk_error *err);
 extern PyMethodDef py_host_fn_makers[], py_example_makers[], py_message_functions[],
     py_table_makers[];
 int py_init_record_writer(PyObject *module);

@@ -84,15 +84,7 @@ static stk_status parse_call(void *context, const stk_map_info *info, stk_tensor
     const stk_string *s = in[0]->data;
     stk_status status = stk_example_parse(p->parser, s->data, (size_t)s->size, made, err);
     if (status == STK_ERR_FORMAT) err->code = status = STK_ERR_ARGUMENT; /* as TensorFlow */
-    for (int32_t i = 0; i < p->n && status == STK_OK; i++) {
-        if (out[i] && out[i]->dtype != STK_STRING) {
-            status = stk_tensor_copy(out[i], made[i], err);
-            stk_tensor_release(made[i]);
-        } else {
-            stk_tensor_release(out[i]);
-            out[i] = made[i];
-        }
-    }
+    if (status == STK_OK) status = py_host_results(p->n, made, out, err);
     return status;
 }
 

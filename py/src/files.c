@@ -32,15 +32,7 @@ static stk_status table_call(void *context, const stk_map_info *info, stk_tensor
     if (!made) return err->code = STK_ERR_MEMORY;
     stk_status status = stk_decode_csv(in[0], &w->options, made, err);
     if (status == STK_ERR_FORMAT) err->code = status = STK_ERR_ARGUMENT; /* as TensorFlow */
-    for (int32_t i = 0; i < w->n && status == STK_OK; i++) {
-        if (out[i] && out[i]->dtype != STK_STRING) {
-            status = stk_tensor_copy(out[i], made[i], err);
-            stk_tensor_release(made[i]);
-        } else {
-            stk_tensor_release(out[i]);
-            out[i] = made[i];
-        }
-    }
+    if (status == STK_OK) status = py_host_results(w->n, made, out, err);
     PyMem_RawFree(made);
     return status;
 }

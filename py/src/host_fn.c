@@ -55,6 +55,21 @@ PyObject *py_host_fn_new(const char *name, int32_t nin, int32_t nout, const stk_
     return NULL;
 }
 
+stk_status py_host_results(int32_t n, stk_tensor *const *made, stk_tensor **out, stk_error *err)
+{
+    stk_status status = STK_OK;
+    for (int32_t i = 0; i < n; i++) {
+        if (out[i] && out[i]->dtype != STK_STRING) {
+            if (status == STK_OK) status = stk_tensor_copy(out[i], made[i], err);
+            stk_tensor_release(made[i]);
+        } else {
+            stk_tensor_release(out[i]);
+            out[i] = made[i];
+        }
+    }
+    return status;
+}
+
 static void host_fn_dealloc(PyObject *self)
 {
     py_host_fn *h = (py_host_fn *)self;

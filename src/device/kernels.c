@@ -1,6 +1,8 @@
 /* Names of kernel ids and elementwise codes. */
 #include "device/kernels.h"
 
+#include <string.h>
+
 const char *stk_kernel_name(stk_kernel kernel)
 {
     static const char *const names[] = {
@@ -8,6 +10,23 @@ const char *stk_kernel_name(stk_kernel kernel)
 #include "device/kernels.def"
     };
     return (unsigned)kernel < STK_KERNEL_COUNT ? names[kernel] : "?";
+}
+
+bool stk_kernel_wish(const char *list, stk_kernel kernel, char *name, size_t size)
+{
+    const char *id = stk_kernel_name(kernel);
+    size_t length = strlen(id);
+    while (list && *list) {
+        size_t item = strcspn(list, ",");
+        if (item > length && !strncmp(list, id, length) && list[length] == ':' &&
+            item - length - 1 < size) {
+            memcpy(name, list + length + 1, item - length - 1);
+            name[item - length - 1] = 0;
+            return true;
+        }
+        list += item + (list[item] == ',');
+    }
+    return false;
 }
 
 static const struct {

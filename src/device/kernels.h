@@ -21,6 +21,8 @@ typedef enum stk_kernel {
 } stk_kernel;
 
 const char *stk_kernel_name(stk_kernel kernel);
+/* "gemm:ref,conv:onednn", as in STOKER_KERNEL: what the list wishes for this kernel, written to name; false: nothing. */
+bool stk_kernel_wish(const char *list, stk_kernel kernel, char *name, size_t size);
 
 /* ---- chain: elementwise work ---------------------------------------------------------------
  *

@@ -16,24 +16,6 @@ typedef struct arranging {
     stk_elect_cache **cache;
 } arranging;
 
-/* "gemm:tiled,conv:direct": the name for this kernel, or NULL. */
-static char *wish_for(const char *list, stk_kernel kernel, char *name, size_t size)
-{
-    const char *id = stk_kernel_name(kernel);
-    size_t length = strlen(id);
-    while (list && *list) {
-        size_t item = strcspn(list, ",");
-        if (item > length && !strncmp(list, id, length) && list[length] == ':' &&
-            item - length - 1 < size) {
-            memcpy(name, list + length + 1, item - length - 1);
-            name[item - length - 1] = 0;
-            return name;
-        }
-        list += item + (list[item] == ',');
-    }
-    return NULL;
-}
-
 /* "tiled/2" asks for a variant. */
 static int32_t take_variant(char *wish)
 {
@@ -52,7 +34,7 @@ static stk_status choose(stk_cl_device *d, stk_plan *p, stk_task *t, const arran
     t->own = c;
     if (t->kernel < 0) return STK_OK;
     stk_kernel kernel = (stk_kernel)t->kernel;
-    char *wish = wish_for(a->wishes, kernel, name, sizeof name);
+    char *wish = stk_kernel_wish(a->wishes, kernel, name, sizeof name) ? name : NULL;
     int32_t asked = take_variant(wish);
     c->recipe = stk_cl_recipe_of(d, kernel, t->params, wish, why, sizeof why);
     if (!c->recipe && wish)

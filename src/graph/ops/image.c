@@ -40,6 +40,17 @@ static stk_val as_before(stk_graph *g, stk_val y, int32_t axis)
 
 static bool size_fits(int64_t n) { return n >= 1 && n <= INT32_MAX / 4; }
 
+static stk_status check_pictures(stk_infer *c, int64_t height, int64_t width)
+{
+    const stk_shape *x = &c->in[0]->shape;
+    if (x->rank != 4)
+        return stk_infer_fail(c, STK_ERR_SHAPE, "needs [images,height,width,channels]");
+    if (!size_fits(height) || !size_fits(width) || !size_fits(x->dim[1]) || !size_fits(x->dim[2]))
+        return stk_infer_fail(c, STK_ERR_RANGE, "to %lld x %lld; heights and widths are 1 to %d",
+                              (long long)height, (long long)width, INT32_MAX / 4);
+    return STK_OK;
+}
+
 static stk_status infer_resample(stk_infer *c, bool any_type)
 {
     const stk_node *n = c->node;
@@ -47,12 +58,7 @@ static stk_status infer_resample(stk_infer *c, bool any_type)
     if (n->nints != 4 || n->ints[0] < 0 || n->ints[0] >= STK_RESIZE_COUNT)
         return stk_infer_fail(c, STK_ERR_ARGUMENT,
                               "needs a kind of stk_resize_kind, antialias, height and width");
-    if (x->shape.rank != 4)
-        return stk_infer_fail(c, STK_ERR_SHAPE, "needs [images,height,width,channels]");
-    if (!size_fits(n->ints[2]) || !size_fits(n->ints[3]) || !size_fits(x->shape.dim[1]) ||
-        !size_fits(x->shape.dim[2]))
-        return stk_infer_fail(c, STK_ERR_RANGE, "to %lld x %lld; heights and widths are 1 to %d",
-                              (long long)n->ints[2], (long long)n->ints[3], INT32_MAX / 4);
+    STK_TRY(check_pictures(c, n->ints[2], n->ints[3]));
     *c->out = *x;
     if (x->dtype == STK_STRING ||
         (!any_type && !stk_dtype_is_float(x->dtype) && x->dtype != STK_U8))
@@ -160,12 +166,7 @@ static stk_status infer_project(stk_infer *c)
         return stk_infer_fail(
             c, STK_ERR_ARGUMENT,
             "needs bilinear, a fill of stk_image_fill, height, width and a value");
-    if (x->shape.rank != 4)
-        return stk_infer_fail(c, STK_ERR_SHAPE, "needs [images,height,width,channels]");
-    if (!size_fits(n->ints[2]) || !size_fits(n->ints[3]) || !size_fits(x->shape.dim[1]) ||
-        !size_fits(x->shape.dim[2]))
-        return stk_infer_fail(c, STK_ERR_RANGE, "to %lld x %lld; heights and widths are 1 to %d",
-                              (long long)n->ints[2], (long long)n->ints[3], INT32_MAX / 4);
+    STK_TRY(check_pictures(c, n->ints[2], n->ints[3]));
     if (t->shape.rank != 2 || t->shape.dim[1] != 8 ||
         (t->shape.dim[0] != 1 && t->shape.dim[0] != x->shape.dim[0]))
         return stk_infer_fail(c, STK_ERR_SHAPE, "transforms need [%lld,8] or [1,8]",

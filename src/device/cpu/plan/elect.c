@@ -24,23 +24,9 @@ static int32_t machine_threads(void)
     return threads;
 }
 
-/* STOKER_KERNEL=gemm:ref,conv:onednn: true and *name when this kernel id is forced. */
 static bool forced_name(const stk_election *e, stk_kernel kernel, char *name, size_t size)
 {
-    const char *text = e->kernels ? e->kernels : getenv("STOKER_KERNEL");
-    const char *id = stk_kernel_name(kernel);
-    size_t length = strlen(id);
-    while (text && *text) {
-        size_t item = strcspn(text, ",");
-        if (item > length && !strncmp(text, id, length) && text[length] == ':' &&
-            item - length - 1 < size) {
-            memcpy(name, text + length + 1, item - length - 1);
-            name[item - length - 1] = 0;
-            return true;
-        }
-        text += item + (text[item] == ',');
-    }
-    return false;
+    return stk_kernel_wish(e->kernels ? e->kernels : getenv("STOKER_KERNEL"), kernel, name, size);
 }
 
 static void settle(stk_task *t, const stk_election *e, const stk_impl *impl)
