@@ -191,18 +191,25 @@ static inline void golden_compare_outputs(const golden *c, stk_program *p)
     }
 }
 
-/* Compiles and runs the graph, with fast or reference kernels, and compares every result in the file. */
-static inline void golden_run(golden *c, bool ref)
+/* The graph, compiled with fast or reference kernels; NULL: it does not compile, and that was a failure. */
+static inline stk_program *golden_program(golden *c, bool ref)
 {
     stk_error err = {0};
     stk_program *p = NULL;
     stk_program_options options = stk_program_options_defaults();
     options.ref = ref;
-    if (stk_program_new(c->g, &options, &p, &err) != STK_OK) {
-        printf("golden %s: %s\n", c->name, err.message);
-        CHECK(!"the program compiles");
-        return;
-    }
+    if (stk_program_new(c->g, &options, &p, &err) == STK_OK) return p;
+    printf("golden %s: %s\n", c->name, err.message);
+    CHECK(!"the program compiles");
+    return NULL;
+}
+
+/* Compiles and runs the graph, with fast or reference kernels, and compares every result in the file. */
+static inline void golden_run(golden *c, bool ref)
+{
+    stk_error err = {0};
+    stk_program *p = golden_program(c, ref);
+    if (!p) return;
     bool good = true;
     for (int32_t i = 0; good && i < c->ninputs; i++)
         good = CHECK_OK(stk_program_feed(p, c->input[i], stk_npz_find(c->file, c->input[i]), &err));

@@ -252,15 +252,8 @@ static void run_optimizer(golden *c)
     o.lr = golden_scalar(c, golden_real(c, "learning_rate"));
     stk_g_assign(c->g, w, found->build(&o));
     for (int ref = 0; ref < 2; ref++) {
-        stk_error err = {0};
-        stk_program *p = NULL;
-        stk_program_options options = stk_program_options_defaults();
-        options.ref = ref;
-        if (stk_program_new(c->g, &options, &p, &err) != STK_OK) {
-            printf("golden %s: %s\n", c->name, err.message);
-            CHECK(!"the program compiles");
-            return;
-        }
+        stk_program *p = golden_program(c, ref);
+        if (!p) return;
         optim_fill(stk_program_store(p), &o, start);
         optim_updates(c, p);
         stk_program_release(p);

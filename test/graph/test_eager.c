@@ -1,27 +1,9 @@
 /* Eager calls: values, shapes seen for the first and the second time, strided inputs, results that are used again,
  * tapes, nested tapes, mistakes, memory. */
-#include "check.h"
+#include "eager_test.h"
 
 #include "graph/eager/eager.h"
 #include "stoker/nn.h"
-
-static stk_tensor *vec(int64_t n, const float *v)
-{
-    stk_tensor *t = NULL;
-    stk_error err;
-    CHECK_OK(stk_tensor_from(STK_F32, 1, &n, v, &t, &err));
-    return t;
-}
-
-static stk_eager *context(void)
-{
-    stk_eager *e = NULL;
-    stk_error err;
-    CHECK_OK(stk_eager_new(NULL, &e, &err));
-    return e;
-}
-
-#define E_OK(call) CHECK_MSG((call) == STK_OK, "%s: %s", #call, stk_eager_error(e)->message)
 
 TEST(values_and_reuse)
 {

@@ -1,6 +1,6 @@
 /* What a recording front end uses: gradients of spans, absent results, builders by key, tapes with several targets, notes of
  * work done elsewhere, variables in memory of the caller, programs called by position. */
-#include "check.h"
+#include "eager_test.h"
 
 #include "graph/run/store.h"
 
@@ -8,24 +8,6 @@
 #include "stoker/tracing.h"
 
 #include <string.h>
-
-static stk_tensor *vec(int64_t n, const float *v)
-{
-    stk_tensor *t = NULL;
-    stk_error err;
-    CHECK_OK(stk_tensor_from(STK_F32, 1, &n, v, &t, &err));
-    return t;
-}
-
-static stk_eager *context(void)
-{
-    stk_eager *e = NULL;
-    stk_error err;
-    CHECK_OK(stk_eager_new(NULL, &e, &err));
-    return e;
-}
-
-#define E_OK(call) CHECK_MSG((call) == STK_OK, "%s: %s", #call, stk_eager_error(e)->message)
 
 /* A scalar of a graph whose inputs are scalars too, x and z, where both are 3. */
 static double value_at_three(stk_graph *g, const char *name, stk_val v)

@@ -41,6 +41,20 @@ static inline void make_clusters(int64_t rows, int64_t width, int32_t classes, s
     }
 }
 
+/* Numbers between -1 and 1 in the shape of an input or output, for `batch` rows. */
+static inline stk_tensor *noise(stk_spec spec, int64_t batch, uint64_t seed)
+{
+    stk_error err;
+    stk_tensor *t = NULL;
+    spec.shape[0] = batch;
+    if (!CHECK_OK(stk_tensor_new(STK_F32, spec.rank, spec.shape, &t, &err))) return NULL;
+    for (int64_t i = 0; i < stk_tensor_count(t); i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        ((float *)t->data)[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+    }
+    return t;
+}
+
 typedef struct problem {
     stk_model *model;
     stk_trainer *trainer;

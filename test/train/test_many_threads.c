@@ -1,6 +1,6 @@
 /* Trainings on up to 64 threads, far more than there are processors: the same bits as on one, in a time that ends. And what a plan leaves to
  * one thread alone must not grow with the model. */
-#include "check.h"
+#include "problem.h"
 
 #include "graph/run/program.h"
 #include "stoker/layers.h"
@@ -47,18 +47,6 @@ static stk_model *model_of(const kind *k, int size)
     if (CHECK_OK(stk_model_build(m, 0, NULL, &err))) return m;
     stk_model_release(m);
     return NULL;
-}
-
-static stk_tensor *noise(stk_spec spec, int64_t batch, uint64_t seed)
-{
-    stk_tensor *t = NULL;
-    spec.shape[0] = batch;
-    if (!CHECK_OK(stk_tensor_new(STK_F32, spec.rank, spec.shape, &t, &err))) return NULL;
-    for (int64_t i = 0; i < stk_tensor_count(t); i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        ((float *)t->data)[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
-    }
-    return t;
 }
 
 typedef struct training {

@@ -2,7 +2,7 @@
  * that are cut evenly, unevenly and not at all, and with a short last batch: the program as it is built against the same
  * program with every node a launch of its own. Then random models of more layers, also with the kernels of the
  * libraries and against the reference kernels. */
-#include "check.h"
+#include "problem.h"
 
 #include "stoker/layers.h"
 #include "train/step.h"
@@ -123,18 +123,6 @@ static void release(trained *t)
 {
     for (int32_t i = 0; i < t->n; i++)
         for (int k = 0; k < 2; k++) stk_tensor_release(t->weight[k][i]);
-}
-
-static stk_tensor *noise(stk_spec spec, int64_t batch, uint64_t seed)
-{
-    stk_tensor *t = NULL;
-    spec.shape[0] = batch;
-    if (!CHECK_OK(stk_tensor_new(STK_F32, spec.rank, spec.shape, &t, &err))) return NULL;
-    for (int64_t i = 0; i < stk_tensor_count(t); i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        ((float *)t->data)[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
-    }
-    return t;
 }
 
 static stk_model *model_of(const char *const *lines, int32_t n)
