@@ -4,8 +4,10 @@
 //
 // For each pair auto chooses as it always does (it predicts, and runs those that are close); then a step is run on all devices by turns
 // and what was predicted and chosen is compared with that. STOKER_APART=1 STOKER_APART_LATENCY=20 STOKER_APART_LAUNCH=10 adds a
-// stand-in for a card with slow launches; `--calibrate` measures the devices anew, `--warm` only compiles. The last lines say how often the choice was right
-// (the fastest, or one that nobody could tell from it: within the scatter of the turns) and how far off predictions were.
+// stand-in for a card with slow launches; where all of them run on the same processors, STOKER_THREADS=1 STOKER_APART_THREADS=2 makes
+// cpu:0 the slower one at large work, so that every device wins some pairs. `--calibrate` measures the devices anew, `--warm` only
+// compiles. The last lines say how often the choice was right (the fastest, or one that nobody could tell from it: within the scatter
+// of the turns), who was the fastest how often, and how far off predictions were.
 #include "stoker/stoker.h"
 #include "train/placement.h"
 
@@ -175,6 +177,8 @@ static void make_data(const kind *k, int64_t rows, stk_tensor **x, stk_tensor **
 enum { MOST = 1024 };
 typedef struct score {
     int pairs, right, untold;
+    char device[STK_FORECASTS][64];
+    int won[STK_FORECASTS];
     double error[MOST];
     int errors;
 } score;
@@ -195,6 +199,8 @@ static void judge(const stk_placement *said, const stk_placement *truth, score *
     double behind = chosen->measured / fastest->measured - 1;
     bool untold = said->chosen != best && behind < fmax(fastest->scatter + chosen->scatter, 0.03);
     s->pairs++;
+    s->won[best]++;
+    snprintf(s->device[best], sizeof s->device[best], "%.63s", truth->row[best].device);
     s->right += said->chosen == best;
     s->untold += untold;
     printf("  %-9s %s", said->row[said->chosen].device,
@@ -280,7 +286,10 @@ int main(int argc, char **argv)
     printf("\n%d pairs: the fastest was chosen in %d, one that cannot be told from it in %d: %.1f "
            "%% right\n",
            s.pairs, s.right, s.untold, 100.0 * (s.right + s.untold) / s.pairs);
-    printf("predictions: off by %.0f %% in the median, %.0f %% in nine of ten\n",
+    printf("the fastest was");
+    for (int i = 0; i < STK_FORECASTS; i++)
+        if (s.won[i]) printf(" %s %d times;", s.device[i], s.won[i]);
+    printf("\npredictions: off by %.0f %% in the median, %.0f %% in nine of ten\n",
            100 * s.error[s.errors / 2], 100 * s.error[s.errors * 9 / 10]);
     return 0;
 }

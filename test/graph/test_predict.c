@@ -3,6 +3,7 @@
 
 #include "graph/run/predict.h"
 #include "stoker/calibrate.h"
+#include "stoker/nn.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,6 +117,83 @@ TEST(an_island_costs_its_crossing_its_bytes_and_the_processors_time)
     CHECK_NEAR(stk_program_predict(p, &c, &host), without + body, 1e-9);
     CHECK_NEAR(stk_program_predict_islands(p, &c, NULL), crossing, 1e-12);
     CHECK_NEAR(stk_program_predict_islands(p, &c, &host), crossing + body, 1e-12);
+    stk_program_release(p);
+}
+
+static void a_small_product(stk_graph *g)
+{
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){10, 10});
+    stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){10, 10});
+    stk_g_output(g, "y", stk_g_matmul(g, x, w));
+}
+
+/* A device with slow launches and fast products loses the small run and wins the large one. */
+TEST(who_is_faster_hangs_on_the_work)
+{
+    stk_calibration near = made_up(), far = made_up();
+    far.launch = far.run = 500 * US;
+    for (int i = 0; i < STK_PACE_POINTS; i++) {
+        stk_pace *p = &far.pace[STK_PACE_PRODUCT];
+        p->seconds[i] = far.launch + p->work[i] * 1e-11;
+    }
+    stk_program *small = compiled("cpu:0", a_small_product),
+                *large = compiled("cpu:0", two_products);
+    REQUIRE(small && large);
+    CHECK(stk_program_predict(small, &near, NULL) < stk_program_predict(small, &far, NULL));
+    CHECK(stk_program_predict(large, &near, NULL) > stk_program_predict(large, &far, NULL));
+    stk_program_release(small);
+    stk_program_release(large);
+}
+
+static void convolve(stk_graph *g, int64_t channels)
+{
+    stk_conv_options o = stk_conv_options_defaults();
+    stk_val x = stk_g_input(g, "x", STK_F32, 4, (int64_t[]){1, 20, 20, channels});
+    stk_val w = stk_g_variable(g, "w", STK_F32, 4, (int64_t[]){3, 3, channels, 16});
+    stk_g_output(g, "y", stk_g_conv(g, x, w, &o));
+}
+static void of_pictures(stk_graph *g) { convolve(g, 3); }
+static void of_features(stk_graph *g) { convolve(g, 16); }
+
+static void of_rows(stk_graph *g)
+{
+    stk_val x = stk_g_variable(g, "x", STK_F32, 2, (int64_t[]){5000, 8});
+    stk_val i = stk_g_variable(g, "i", STK_I32, 1, (int64_t[]){1000});
+    stk_g_output(g, "y", stk_g_gather(g, x, i, 0));
+}
+
+TEST(few_channels_and_picked_rows_have_paces_of_their_own)
+{
+    stk_calibration c = made_up();
+    double before, flops = 18 * 18 * 16 * 9 * 2;
+    stk_program *thin = compiled("cpu:0", of_pictures), *thick = compiled("cpu:0", of_features),
+                *rows = compiled("cpu:0", of_rows);
+    REQUIRE(thin && thick && rows);
+    before = stk_program_predict(thick, &c, NULL);
+    for (int i = 0; i < STK_PACE_POINTS; i++) c.pace[STK_PACE_CONV_THIN].seconds[i] *= 5;
+    CHECK_NEAR(stk_program_predict(thick, &c, NULL), before, 1e-12);
+    CHECK_NEAR(stk_program_predict(thin, &c, NULL), 5 * US + 5 * 3 * flops * 1e-9, 1e-9);
+    /* eight thousand numbers, whatever they are picked from */
+    CHECK_NEAR(stk_program_predict(rows, &c, NULL), 3 * US + (5 + 0.8 * 5) * US, 1e-9);
+    stk_program_release(thin);
+    stk_program_release(thick);
+    stk_program_release(rows);
+}
+
+/* Whatever they are used for: no index lies outside, and nothing is zero all over. */
+TEST(variables_are_filled_with_numbers)
+{
+    stk_error err;
+    stk_tensor *t = NULL;
+    stk_program *p = compiled("cpu:0", of_rows);
+    REQUIRE(p);
+    CHECK_OK(stk_fill_variables(p, &err));
+    CHECK_OK(stk_program_run(p, 1, &err)); /* an index outside would end it */
+    CHECK_OK(stk_program_fetch(p, 0, &t, &err));
+    double sum = 0;
+    for (int64_t i = 0; t && i < stk_tensor_count(t); i++) sum += ((float *)t->data)[i];
+    CHECK(sum > 3000 && sum < 5000); /* of 8000 between 0 and 1 */
+    stk_tensor_release(t);
     stk_program_release(p);
 }
 

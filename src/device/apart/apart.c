@@ -9,6 +9,7 @@
  *     STOKER_APART_BLOCK=N        bytes of its largest block (any)
  *     STOKER_APART_MEMORY=N       bytes it has (those of the host)
  *     STOKER_APART_ROAD=N         megabytes per second that go up or come down (as memory does)
+ *     STOKER_APART_THREADS=N      threads of its own (as many as cpu:0): with STOKER_THREADS=1 it is the faster one at large work
  *
  * What a program computes on it has the same bits as on cpu:0. */
 #include "device/apart/queue.h"
@@ -408,6 +409,8 @@ static stk_status open_apart(int32_t index, int32_t threads, stk_device **out, s
     int64_t road = atoll(setting("STOKER_APART_ROAD", "0"));
     a->ns_per_kb = road > 0 ? 1024 * 1000 / road : 0;
     snprintf(a->missing, sizeof a->missing, ",%s,", setting("STOKER_APART_WITHOUT", MISSING));
+    int32_t own = atoi(setting("STOKER_APART_THREADS", "0"));
+    if (own > 0) threads = own;
     stk_status status = stk_cpu_device_new(threads, &a->cpu, err);
     if (status == STK_OK) status = start_queues(a, late, err);
     if (status == STK_OK)

@@ -11,64 +11,112 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAIN = 33, MANY = 32, LONG = 1 << 20, COPY = 8 << 20, VERSION = 5 };
+enum { CHAIN = 33, LONG = 1 << 20, COPY = 8 << 20, VERSION = 6 };
 
 /* ---- programs to be timed ---------------------------------------------------------------------------------- */
 
+/* What a function of the host took. */
+typedef struct stay {
+    int64_t ns, calls;
+} stay;
+typedef void builder(stk_graph *g, int64_t n, stay *here);
+
 /* n small products, each of which needs the one before. */
-static void build_chain(stk_graph *g, int64_t n)
+static void build_chain(stk_graph *g, int64_t n, stay *here)
 {
-    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){8, 8});
+    stk_val x = stk_g_variable(g, "v", STK_F32, 2, (int64_t[]){8, 8});
     stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){8, 8});
+    (void)here;
     for (int64_t i = 0; i < n; i++) x = stk_g_matmul(g, x, w);
     stk_g_output(g, "y", x);
 }
 
-/* A function of the host between thin products: an island wherever the device is not the host. */
+/* One product, of two inputs: a batch has samples and targets. */
+static void build_fed(stk_graph *g, int64_t n, stay *here)
+{
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){n, n});
+    stk_val y = stk_g_input(g, "y", STK_F32, 2, (int64_t[]){n, n});
+    (void)here;
+    stk_g_output(g, "z", stk_g_matmul(g, x, y));
+}
+
+/* A function of the host between thin products: an island wherever the device is not the host. It takes its time, as functions do that
+ * are worth having: meanwhile the device has gone to sleep, and to wake it is a good part of what an island costs. */
 static void hand_on(void *context, int32_t nin, const stk_tensor *const *in, int32_t nout,
                     stk_tensor *const *out)
 {
-    (void)context, (void)nin, (void)nout;
+    enum { AT_LEAST_NS = 100000 };
+    stay *here = context;
+    int64_t start = stk_now_ns(), now;
+    (void)nin, (void)nout;
     memcpy(out[0]->data, in[0]->data, (size_t)stk_tensor_bytes(in[0]));
+    do now = stk_now_ns();
+    while (now - start < AT_LEAST_NS);
+    here->ns += now - start;
+    here->calls++;
 }
 
 enum { COLUMNS = 16 };
 
-static void build_crossing(stk_graph *g, int64_t rows)
+static void build_crossing(stk_graph *g, int64_t n, stay *here)
 {
-    bool crosses = rows > 0;
-    int64_t n = crosses ? rows : -rows;
     stk_val x = stk_g_variable(g, "a", STK_F32, 2, (int64_t[]){n, COLUMNS});
     stk_val w = stk_g_variable(g, "w", STK_F32, 2, (int64_t[]){COLUMNS, COLUMNS});
-    stk_host host = {.name = "calibration", .run = hand_on};
+    stk_host host = {.name = "calibration", .run = hand_on, .context = here};
     stk_host_result like = {.dtype = STK_F32, .rank = 2, .shape = {n, COLUMNS}};
-    int products =
-        n < 100
-            ? 4
-            : 1; /* small ones are put in line while the device is at work, but not behind an island */
+    /* small ones are put in line while the device is at work, but not behind an island */
+    int products = n < 10000 ? 4 : 1;
     for (int i = 0; i < products; i++) x = stk_g_matmul(g, x, w);
-    if (crosses) x = stk_g_host(g, &host, 1, &x, 1, &like);
+    if (here) x = stk_g_host(g, &host, 1, &x, 1, &like);
     for (int i = 0; i < products; i++) x = stk_g_matmul(g, x, w);
     stk_g_output(g, "y", x);
 }
 
 /* Reads two arrays, writes one. */
-static void build_elementwise(stk_graph *g, int64_t n)
+static void build_elementwise(stk_graph *g, int64_t n, stay *here)
 {
+    (void)here;
     stk_val a = stk_g_variable(g, "a", STK_F32, 1, &n), b = stk_g_variable(g, "b", STK_F32, 1, &n);
     stk_g_output(g, "y", stk_g_add(g, stk_g_mul(g, a, b), a));
 }
 
-static stk_status prepare(stk_device *d, void (*build)(stk_graph *, int64_t), int64_t n,
-                          stk_tensor *x, stk_program **out, stk_error *err)
+static void put_numbers(stk_tensor *t)
+{
+    int64_t count = stk_tensor_count(t);
+    uint32_t state = 1;
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        if (t->dtype == STK_I32) /* rows of something that has no fewer */
+            ((int32_t *)t->data)[i] = (int32_t)((state >> 8) % (uint64_t)count);
+        else
+            ((float *)t->data)[i] = (float)(state >> 8) * 0x1p-24f;
+    }
+}
+
+stk_status stk_fill_variables(stk_program *p, stk_error *err)
+{
+    stk_store *s = stk_program_store(p);
+    for (int32_t i = 0; i < stk_store_count(s); i++) {
+        stk_tensor *t = NULL;
+        STK_TRY(stk_store_get(s, stk_store_name(s, i), &t, err));
+        put_numbers(t);
+        stk_status status = stk_store_set(s, stk_store_name(s, i), t, err);
+        stk_tensor_release(t);
+        STK_TRY(status);
+    }
+    return STK_OK;
+}
+
+static stk_status prepare(stk_device *d, builder *build, int64_t n, stay *here, stk_program **out,
+                          stk_error *err)
 {
     stk_graph *g = NULL;
     stk_program_options o = {.device = d};
     STK_TRY(stk_graph_new(&g, err));
-    build(g, n);
+    build(g, n, here);
     stk_status status = stk_program_new(g, &o, out, err);
     stk_graph_release(g);
-    if (status == STK_OK && (*out)->nfeeds) status = stk_program_feed(*out, "x", x, err);
+    if (status == STK_OK) status = stk_fill_variables(*out, err);
     return status;
 }
 
@@ -92,14 +140,9 @@ static stk_status run_and_wait(timing *t, stk_error *err)
 
 static stk_status run_many(timing *t, stk_error *err)
 {
-    for (int64_t i = 0; i < t->runs; i++) STK_TRY(stk_program_run(t->p, 1, err));
-    return t->d->vt->queue.wait(t->d, err);
-}
-
-static stk_status run_fed(timing *t, stk_error *err)
-{
     for (int64_t i = 0; i < t->runs; i++) {
-        STK_TRY(stk_program_feed(t->p, "x", t->x, err));
+        if (t->x) STK_TRY(stk_program_feed(t->p, "x", t->x, err));
+        if (t->x) STK_TRY(stk_program_feed(t->p, "y", t->x, err));
         STK_TRY(stk_program_run(t->p, 1, err));
     }
     return t->d->vt->queue.wait(t->d, err);
@@ -144,30 +187,38 @@ static stk_status least(stk_status (*work)(timing *t, stk_error *err), timing *t
 }
 
 /* In turns of some milliseconds, as steps are judged by, too: the host is ahead of the device, and the best millisecond does not count. */
-stk_status stk_time_runs(stk_program *p, double *seconds, stk_error *err)
+static stk_status time_turns(timing *t, double *seconds, stk_error *err)
 {
     enum { MOST_RUNS = 2000 };
-    timing t = {.d = p->device, .p = p, .runs = 1};
     int64_t start = 0;
+    t->runs = 1;
     for (int i = 0; i < 2; i++) { /* the first brings pages and code */
         start = stk_now_ns();
-        STK_TRY(run_many(&t, err));
+        STK_TRY(run_many(t, err));
     }
     double once = (double)(stk_now_ns() - start);
-    t.runs = (int64_t)fmin(fmax(5e6 / once, 1), MOST_RUNS);
-    STK_TRY(least(run_many, &t, seconds, err));
-    *seconds /= (double)t.runs;
+    t->runs = (int64_t)fmin(fmax(5e6 / once, 1), MOST_RUNS);
+    STK_TRY(least(run_many, t, seconds, err));
+    *seconds /= (double)t->runs;
     return STK_OK;
 }
 
-static stk_status time_program(stk_device *d, void (*build)(stk_graph *, int64_t), int64_t n,
+stk_status stk_time_runs(stk_program *p, double *seconds, stk_error *err)
+{
+    return time_turns(&(timing){.d = p->device, .p = p}, seconds, err);
+}
+
+/* work NULL: in turns. */
+static stk_status time_program(stk_device *d, builder *build, int64_t n,
                                stk_status (*work)(timing *t, stk_error *err), double *seconds,
                                stk_error *err)
 {
-    timing t = {.d = d, .runs = MANY};
-    stk_status status = stk_tensor_new(STK_F32, 2, (int64_t[]){8, 8}, &t.x, err);
-    if (status == STK_OK) status = prepare(d, build, n, t.x, &t.p, err);
-    if (status == STK_OK) status = least(work, &t, seconds, err);
+    timing t = {.d = d};
+    stk_status status = prepare(d, build, n, NULL, &t.p, err);
+    if (status == STK_OK && t.p->nfeeds)
+        status = stk_tensor_new(STK_F32, 2, (int64_t[]){n, n}, &t.x, err);
+    if (status == STK_OK)
+        status = work ? least(work, &t, seconds, err) : time_turns(&t, seconds, err);
     stk_program_release(t.p);
     stk_tensor_release(t.x);
     return status;
@@ -200,43 +251,24 @@ static stk_status time_copies(stk_device *d, stk_calibration *c, stk_error *err)
 
 /* ---- crossing over ------------------------------------------------------------------------------------------- */
 
-/* The function alone, on memory that it has touched before. */
-static stk_status hand_on_here(timing *t, stk_error *err)
-{
-    (void)err;
-    memcpy(t->plain, t->pinned, (size_t)t->runs);
-    return STK_OK;
-}
-
-static stk_status time_function(int64_t bytes, double *seconds, stk_error *err)
-{
-    timing t = {.plain = stk_calloc(1, (size_t)bytes),
-                .pinned = stk_calloc(1, (size_t)bytes),
-                .runs = bytes};
-    stk_status status = t.plain && t.pinned ? least(hand_on_here, &t, seconds, err)
-                                            : stk_fail_memory(err, "calibration", (size_t)bytes);
-    stk_free(t.plain);
-    stk_free(t.pinned);
-    return status;
-}
-
 static int by_size(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
 
-/* With the function and without, by turns: the difference is small against either. Medians, since threads that happen not to have
- * gone to sleep make a crossing cheaper than it is in the long run. */
-static stk_status time_both(stk_device *d, int64_t rows, double seconds[2], stk_error *err)
+/* With the function and without, by turns: the difference, without the function's own time, is small against either. Medians, since
+ * threads that happen not to have gone to sleep make a crossing cheaper than it is in the long run. */
+static stk_status time_crossing(stk_device *d, int64_t rows, double *seconds, stk_error *err)
 {
     enum { TURNS = 21 };
     static const double TURN = 3e-3;
     double took[2][TURNS];
+    stay here = {0};
     timing t[2] = {{.d = d, .runs = 1}, {.d = d, .runs = 1}};
     stk_status status = STK_OK;
     for (int k = 0; k < 2 && status == STK_OK; k++) {
-        status = prepare(d, build_crossing, k ? rows : -rows, NULL, &t[k].p, err);
+        status = prepare(d, build_crossing, rows, k ? &here : NULL, &t[k].p, err);
         if (status == STK_OK) status = run_many(&t[k], err); /* pages and code */
     }
     for (int i = 0; i < 2 * TURNS && status == STK_OK; i++) {
@@ -249,8 +281,10 @@ static stk_status time_both(stk_device *d, int64_t rows, double seconds[2], stk_
     for (int k = 0; k < 2; k++) {
         stk_program_release(t[k].p);
         if (status == STK_OK) qsort(took[k], TURNS, sizeof **took, by_size);
-        seconds[k] = status == STK_OK ? took[k][TURNS / 2] : 0;
     }
+    if (status == STK_OK)
+        *seconds =
+            took[1][TURNS / 2] - took[0][TURNS / 2] - (double)here.ns * 1e-9 / (double)here.calls;
     return status;
 }
 
@@ -260,13 +294,11 @@ static stk_status time_crossings(stk_device *d, stk_calibration *c, stk_error *e
     static const double SLOW = 5e-3;
     stk_pace *to = &c->crossing;
     for (int i = 0; i < STK_PACE_POINTS && !stk_device_shares(d); i++) {
-        double both[2] = {0}, function = 0;
-        int64_t bytes = rows[i] * COLUMNS * (int64_t)sizeof(float);
+        double seconds = 0;
         if (i && to->seconds[i - 1] > SLOW) break; /* from there on in proportion */
-        STK_TRY(time_function(bytes, &function, err));
-        STK_TRY(time_both(d, rows[i], both, err));
-        to->work[i] = 2.0 * (double)bytes;
-        to->seconds[i] = fmax(both[1] - both[0] - function, i ? to->seconds[i - 1] : 1e-9);
+        STK_TRY(time_crossing(d, rows[i], &seconds, err));
+        to->work[i] = 2.0 * (double)(rows[i] * COLUMNS) * sizeof(float);
+        to->seconds[i] = fmax(seconds, i ? to->seconds[i - 1] : 1e-9);
     }
     return STK_OK;
 }
@@ -277,13 +309,12 @@ static stk_status measure(stk_device *d, stk_calibration *c, stk_error *err)
     *c = (stk_calibration){0};
     STK_TRY(time_program(d, build_chain, 1, run_and_wait, &one, err));
     STK_TRY(time_program(d, build_chain, CHAIN, run_and_wait, &many, err));
-    STK_TRY(time_program(d, build_chain, 1, run_many, &c->run, err));
-    STK_TRY(time_program(d, build_chain, 1, run_fed, &fed, err));
+    STK_TRY(time_program(d, build_chain, 1, NULL, &c->run, err));
+    STK_TRY(time_program(d, build_fed, 8, NULL, &fed, err));
     STK_TRY(time_program(d, build_chain, 1, run_and_read, &c->round_trip, err));
     STK_TRY(time_program(d, build_elementwise, LONG, run_and_wait, &walk, err));
     STK_TRY(time_copies(d, c, err));
-    c->run /= MANY;
-    c->feed = fmax(fed / MANY - c->run, 0);
+    c->feed = fmax(fed - c->run, 0) / 2;
     c->launch = fmax((many - one) / (CHAIN - 1), 1e-9);
     c->bytes = 3.0 * LONG * sizeof(float) / walk;
     STK_TRY(time_crossings(d, c, err));

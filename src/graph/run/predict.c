@@ -2,6 +2,7 @@
  * device lacks crosses over and is done at the CPU's pace; bodies of loops count once per trip. No clock is read here. */
 #include "graph/run/predict.h"
 
+#include "device/kernels_conv.h"
 #include "graph/run/control.h"
 #include "graph/run/island.h"
 
@@ -37,15 +38,15 @@ static const int8_t kinds[] = {
     [STK_K_MAX_POOL_PICK] = STK_PACE_POOL,
     [STK_K_AVG_POOL] = STK_PACE_POOL,
     [STK_K_AVG_POOL_GRAD] = STK_PACE_POOL,
-    [STK_K_SOFTMAX] = STK_PACE_SUM,
-    [STK_K_SOFTMAX_GRAD] = STK_PACE_SUM,
-    [STK_K_XENT] = STK_PACE_SUM,
+    [STK_K_SOFTMAX] = STK_PACE_NORM,
+    [STK_K_SOFTMAX_GRAD] = STK_PACE_NORM,
+    [STK_K_XENT] = STK_PACE_NORM,
     [STK_K_MOMENTS] = STK_PACE_SUM,
     [STK_K_COLUMN_SUMS] = STK_PACE_SUM,
-    [STK_K_ROW_NORM] = STK_PACE_SUM,
-    [STK_K_ROW_NORM_GRAD] = STK_PACE_SUM,
-    [STK_K_GROUP_NORM] = STK_PACE_SUM,
-    [STK_K_GROUP_NORM_GRAD] = STK_PACE_SUM,
+    [STK_K_ROW_NORM] = STK_PACE_NORM,
+    [STK_K_ROW_NORM_GRAD] = STK_PACE_NORM,
+    [STK_K_GROUP_NORM] = STK_PACE_NORM,
+    [STK_K_GROUP_NORM_GRAD] = STK_PACE_NORM,
     [STK_K_RANDOM] = STK_PACE_RANDOM,
     [STK_K_PERMUTATION] = STK_PACE_SCATTER,
     [STK_K_SCAN] = STK_PACE_SUM,
@@ -65,10 +66,16 @@ static const bool in_flops[] = {
 #undef flops
 };
 
+/* Pictures with fewer channels than a vector has lanes, and depthwise ones: no fast algorithm takes them. */
+static bool is_thin(const stk_conv *c) { return c->ic / c->groups < 8; }
+
 /* A chain whose results are variables works in place, often on several variables in one launch. */
 stk_pace_kind stk_task_kind(const stk_plan *p, const stk_task *t)
 {
-    if (t->kernel != STK_K_CHAIN) return (stk_pace_kind)kinds[t->kernel];
+    stk_pace_kind kind = (stk_pace_kind)kinds[t->kernel];
+    if (kind == STK_PACE_CONV || kind == STK_PACE_CONV_DATA || kind == STK_PACE_CONV_WEIGHT)
+        return is_thin(t->params) ? STK_PACE_CONV_THIN : kind;
+    if (t->kernel != STK_K_CHAIN) return kind;
     for (int32_t i = 0; i < t->nargs; i++)
         if (stk_is_output_arg(t, i) && p->home[stk_root(p, t->arg[i])].place != STK_AT_VARIABLE)
             return STK_PACE_WALK;
@@ -100,14 +107,15 @@ double stk_pace_seconds(const stk_calibration *c, stk_pace_kind kind, double wor
     return seconds_at(&c->pace[kind], c->launch, work);
 }
 
-/* A chain passes over memory or is busy with its operations; a product with few rows only reads its weights. */
+/* A chain passes over memory or is busy with its operations; a product with few rows only reads its weights. What rows are picked from
+ * is not read as a whole. */
 double stk_task_seconds(const stk_plan *p, const stk_task *t, const stk_calibration *c)
 {
     stk_pace_kind kind = stk_task_kind(p, t);
     double seconds = stk_pace_seconds(c, kind, stk_task_work(t, kind));
     if (kind == STK_PACE_WALK)
         seconds = fmax(seconds, stk_pace_seconds(c, STK_PACE_MATH, t->flops));
-    else if (in_flops[kind] && c->bytes > 0)
+    else if (in_flops[kind] && kind != STK_PACE_PICK && c->bytes > 0)
         seconds = fmax(seconds, t->bytes / c->bytes);
     return seconds;
 }
