@@ -157,7 +157,7 @@ TEST(kernels_agree_with_ref)
             for (int k = 0; k < CASES; k++) compare(&cases[k], kernels[i], names[j]);
 }
 
-/* ---- bfloat16 by pairs: the reference in float on the same numbers, rounded ------------------------------ */
+/* ---- bfloat16: the reference in float on the same numbers, rounded ------------------------------ */
 
 static void *halves(const float *from, int64_t n)
 {
@@ -166,11 +166,14 @@ static void *halves(const float *from, int64_t n)
     return to;
 }
 
-static void compare_halves(const conv_case *k, stk_kernel kernel)
+static const char *const half_names[] = {"pairs", "winograd", "winograd6"};
+enum { HALF_NAMES = sizeof half_names / sizeof half_names[0] };
+
+static void compare_halves(const conv_case *k, stk_kernel kernel, const char *name)
 {
     stk_conv c = problem(k, STK_BF16), floats = problem(k, STK_F32);
     int64_t n[3];
-    if (!takes_problem(kernel, "pairs", &c)) return;
+    if (!takes_problem(kernel, name, &c)) return;
     sizes(&c, kernel, n);
     float *a = make(n[0], 1), *b = make(n[1], 2), *got = stk_malloc((size_t)n[2] * sizeof *got);
     void *left = halves(a, n[0]), *right = halves(b, n[1]);
@@ -180,10 +183,11 @@ static void compare_halves(const conv_case *k, stk_kernel kernel)
     for (int32_t parts = 1; parts <= k->n; parts++) {
         uint16_t *out = stk_malloc((size_t)n[2] * sizeof *out);
         memset(out, 0xff, (size_t)n[2] * sizeof *out);
-        run_problem(kernel, "pairs", &c, (void *[]){left, right, out}, 3, parts, parts % 2 == 0);
+        run_problem(kernel, name, &c, (void *[]){left, right, out}, 3, parts, parts % 2 == 0);
         for (int64_t i = 0; i < n[2]; i++) got[i] = (float)stk_load_f64(STK_BF16, out + i);
         if (!CHECK_NEAR_F32(got, expected, n[2], 4e-3, 4e-3))
-            printf("    case '%s', %s, %d parts\n", k->name, stk_kernel_name(kernel), parts);
+            printf("    case '%s', %s %s, %d parts\n", k->name, stk_kernel_name(kernel), name,
+                   parts);
         stk_free(out);
     }
     stk_free(a);
@@ -196,14 +200,15 @@ static void compare_halves(const conv_case *k, stk_kernel kernel)
 
 TEST(bfloat16_agrees_with_ref)
 {
-    int taken = 0;
+    int taken[HALF_NAMES] = {0};
     for (int i = 0; i < KERNELS; i++)
-        for (int k = 0; k < CASES; k++) {
-            stk_conv c = problem(&cases[k], STK_BF16);
-            taken += takes_problem(kernels[i], "pairs", &c);
-            compare_halves(&cases[k], kernels[i]);
-        }
-    CHECK(!stk_isa_has_pairs() || taken > 30);
+        for (int j = 0; j < HALF_NAMES; j++)
+            for (int k = 0; k < CASES; k++) {
+                stk_conv c = problem(&cases[k], STK_BF16);
+                taken[j] += takes_problem(kernels[i], half_names[j], &c);
+                compare_halves(&cases[k], kernels[i], half_names[j]);
+            }
+    for (int j = 0; j < HALF_NAMES; j++) CHECK(!stk_isa_has_pairs() || taken[j] > 20);
 }
 
 /* Rounded inputs: the bits may depend on the parts (sums of weights), never on the order they run in; images are

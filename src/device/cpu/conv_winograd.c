@@ -1,5 +1,6 @@
 /* Convolutions of stride 1 with fewer multiplications (vec/winograd.h): matrix products over tiles instead of taps over
- * pixels, for some additions before and behind. float32, one or two axes, one group. Units are images.
+ * pixels, for some additions before and behind. One or two axes, one group. Units are images. Products are those of
+ * float32; bfloat16 is widened by the transforms that read it.
  *
  *     winograd     3x3 taps by tiles of 2x2 results: 16 products instead of 36, 2.25 times less arithmetic
  *     winograd6    6 points along an axis: 4 times less for 3x3, 2.8 for 5x5, 2 for 1x3, 1.7 for 1x5
@@ -16,6 +17,8 @@
 #include "base/memory.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/vec.h"
 #include "device/cpu/vec/winograd.h"
@@ -23,7 +26,7 @@
 #include <string.h>
 
 enum { FORWARD, BACK, WEIGHT };
-enum { FOUR, SIX }; /* points */
+enum { FOUR = 4, SIX = 6 }; /* points */
 enum {
     BLOCK = 128 * 1024, /* positions x tiles x channels of both sides: they stay in L2 */
     TILES_LEAST = 24,
@@ -35,6 +38,7 @@ enum {
 
 typedef struct winograd_state {
     int kind;
+    int64_t size; /* bytes of an element of the pictures */
     const stk_winograd_tile *tile;
     int64_t positions;                /* of a tile */
     int64_t rows, cols, low[2];       /* of the destination; padding as the destination sees it */
@@ -71,16 +75,21 @@ static bool fits_tile(const stk_conv *c, const stk_winograd_tile *tile)
 static const stk_winograd_tile *tile_for(const stk_conv *c, int points)
 {
     const stk_vec_winograd *vec = stk_vec_get()->winograd;
-    if (points == FOUR) return fits_tile(c, vec->four) ? vec->four : NULL;
-    for (int i = 0; i < STK_WINOGRAD_SIX; i++)
-        if (fits_tile(c, vec->six[i])) return vec->six[i];
+    const stk_winograd_tile *const *kinds = c->dtype == STK_BF16 ? vec->halves : vec->floats;
+    for (int i = 0; i < STK_WINOGRAD_KINDS; i++)
+        if (kinds[i]->cols.points == points && fits_tile(c, kinds[i])) return kinds[i];
     return NULL;
+}
+
+static bool takes_dtype(stk_dtype dtype)
+{
+    return dtype == STK_F32 || (dtype == STK_BF16 && stk_isa_has_pairs());
 }
 
 static bool supports(const void *params, int points)
 {
     const stk_conv *c = params;
-    bool fits = c->dtype == STK_F32 && c->groups == 1 && c->ic >= CHANNELS_LEAST &&
+    bool fits = takes_dtype(c->dtype) && c->groups == 1 && c->ic >= CHANNELS_LEAST &&
                 c->oc >= CHANNELS_LEAST && c->ic * c->oc <= WEIGHTS_MOST;
     fits = fits && c->kernel[0] == 1 && c->in[0] == 1 && c->out[0] == 1 && c->low[0] == 0;
     return fits && (double)c->n * (double)c->out[1] * (double)c->out[2] >= 64 &&
@@ -109,6 +118,7 @@ static void fill_state(winograd_state *s, const stk_conv *c, int kind, int point
     const bool back = kind == BACK;
     const int64_t *dest = back ? c->in : c->out, *from = back ? c->out : c->in;
     *s = (winograd_state){.kind = kind, .rows = dest[1], .cols = dest[2], .vec = stk_vec_get()};
+    s->size = stk_dtype_size(c->dtype);
     s->from_rows = from[1];
     s->from_cols = from[2];
     s->tile = tile_for(c, points);
@@ -194,7 +204,7 @@ static stk_winograd_inside inside(int64_t row, int64_t col, int64_t rows, int64_
                                  stk_max_i64(-col, 0), stk_min_i64(cols - col, wide)};
 }
 
-static void bring_source(const winograd_state *s, const float *x, int64_t first, int64_t count,
+static void bring_source(const winograd_state *s, const char *x, int64_t first, int64_t count,
                          float *to)
 {
     const stk_winograd_tile *tile = s->tile;
@@ -203,15 +213,16 @@ static void bring_source(const winograd_state *s, const float *x, int64_t first,
         const int64_t row = p.row - s->low[0], col = p.col - s->low[1];
         const int64_t at = ((p.image * s->from_rows + row) * s->from_cols + col) * s->in;
         tile->source(
-            x + at, s->from_cols * s->in, s->in,
+            x + at * s->size, s->from_cols * s->in, s->in,
             inside(row, col, s->from_rows, s->from_cols, tile->rows.points, tile->cols.points),
             s->in, to, s->source_step);
     }
 }
 
+/* In bytes. */
 static int64_t pixel_of(const winograd_state *s, place p)
 {
-    return ((p.image * s->rows + p.row) * s->cols + p.col) * s->out;
+    return ((p.image * s->rows + p.row) * s->cols + p.col) * s->out * s->size;
 }
 
 static stk_winograd_inside inside_results(const winograd_state *s, place p)
@@ -220,7 +231,7 @@ static stk_winograd_inside inside_results(const winograd_state *s, place p)
 }
 
 static void put_results(const winograd_state *s, const float *from, int64_t first, int64_t count,
-                        float *y)
+                        char *y)
 {
     for (int64_t i = 0; i < count; i++, from += s->out) {
         const place p = place_of(s, first + i);
@@ -229,7 +240,7 @@ static void put_results(const winograd_state *s, const float *from, int64_t firs
     }
 }
 
-static void bring_results(const winograd_state *s, const float *dy, int64_t first, int64_t count,
+static void bring_results(const winograd_state *s, const char *dy, int64_t first, int64_t count,
                           float *to)
 {
     for (int64_t i = 0; i < count; i++, to += s->out) {
@@ -240,6 +251,12 @@ static void bring_results(const winograd_state *s, const float *dy, int64_t firs
 }
 
 /* ---- the three kernels -------------------------------------------------------------------------------- */
+
+static char *images_from(const winograd_state *s, void *pictures, int64_t first, int64_t pixels,
+                         int64_t channels)
+{
+    return (char *)pictures + first * pixels * channels * s->size;
+}
 
 static int64_t tiles_of(const winograd_state *s, int64_t images)
 {
@@ -252,8 +269,8 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const int64_t all = s->in * s->out, end = tiles_of(s, hi - lo);
     float *weights = launch->room;
     float *source = weights + s->weights, *results = source + s->source;
-    const float *x = (const float *)launch->arg[0] + lo * s->from_rows * s->from_cols * s->in;
-    float *y = (float *)launch->arg[2] + lo * s->rows * s->cols * s->out;
+    const char *x = images_from(s, launch->arg[0], lo, s->from_rows * s->from_cols, s->in);
+    char *y = images_from(s, launch->arg[2], lo, s->rows * s->cols, s->out);
     (void)part;
     if (lo >= hi) return;
     s->tile->weights(launch->arg[1], all, s->kind == BACK, all, weights, all);
@@ -280,8 +297,8 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     const int64_t all = s->in * s->out, end = tiles_of(s, hi - lo);
     float *sums = launch->room;
     float *source = sums + s->weights, *results = source + s->source;
-    const float *x = (const float *)launch->arg[0] + lo * s->from_rows * s->from_cols * s->in;
-    const float *dy = (const float *)launch->arg[1] + lo * s->rows * s->cols * s->out;
+    const char *x = images_from(s, launch->arg[0], lo, s->from_rows * s->from_cols, s->in);
+    const char *dy = images_from(s, launch->arg[1], lo, s->rows * s->cols, s->out);
     memset(sums, 0, (size_t)s->weights * sizeof *sums);
     for (int64_t first = 0; first < end; first += s->tiles) {
         const int64_t count = stk_min_i64(s->tiles, end - first);
@@ -304,23 +321,21 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
                           (float *)launch->scratch + part * weights_of(launch->params), all);
 }
 
-/* Adds the gradients of the parts in order. Empty parts were not run. */
+/* Adds the gradients of the parts in order, into those of the first one. Empty parts were not run. */
 static void weight_finish(const stk_launch *launch)
 {
-    const int64_t n = weights_of(launch->params);
-    float *dw = launch->arg[2];
-    bool first = true;
+    const stk_conv *c = launch->params;
+    const int64_t n = weights_of(c);
+    float *total = NULL;
     for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;
-        const float *sums = (const float *)launch->scratch + part * n;
+        float *sums = (float *)launch->scratch + part * n;
         stk_launch_range(launch, part, &lo, &hi);
         if (lo == hi) continue;
-        if (first)
-            memcpy(dw, sums, (size_t)n * sizeof *dw);
-        else
-            for (int64_t i = 0; i < n; i++) dw[i] += sums[i];
-        first = false;
+        if (!total) total = sums;
+        for (int64_t i = 0; total != sums && i < n; i++) total[i] += sums[i];
     }
+    if (total) stk_vec_get()->ew->store[c->dtype](n, launch->arg[2], total);
 }
 
 /* ---- both numbers of points ------------------------------------------------------------------------------ */

@@ -159,51 +159,37 @@ STK_INLINE bool is_whole(stk_winograd_inside in, int64_t rows, int64_t cols)
 
 /* ---- kinds of tiles --------------------------------------------------------------------------------------- */
 
-#define ROW_POINTS 4
-#define ROW_OUTS   2
-#define ROW_TAPS   3
-#define COL_POINTS 4
-#define COL_OUTS   2
-#define COL_TAPS   3
-#define T(name)    name##_2x2_of_3x3
-#include "device/cpu/vec/winograd_tile.inc"
+#define PIXEL float
+#define PIXEL_CODE
+#define LOAD             load
+#define STORE            store
+#define KIND(name, kind) ON_POINTS(name, kind)
+#define KINDS            floats
+#include "device/cpu/vec/winograd_kinds.inc"
 
-#define ROW_POINTS 6
-#define ROW_OUTS   4
-#define ROW_TAPS   3
-#define COL_POINTS 6
-#define COL_OUTS   4
-#define COL_TAPS   3
-#define T(name)    name##_4x4_of_3x3
-#include "device/cpu/vec/winograd_tile.inc"
+#if STK_HAS_PAIRS
 
-#define ROW_POINTS 6
-#define ROW_OUTS   2
-#define ROW_TAPS   5
-#define COL_POINTS 6
-#define COL_OUTS   2
-#define COL_TAPS   5
-#define T(name)    name##_2x2_of_5x5
-#include "device/cpu/vec/winograd_tile.inc"
+STK_INLINE vf load_half(const uint16_t *from, vf_part part, bool whole)
+{
+    return vp_load_wide(from, whole ? vf_part_of(STK_VF) : part);
+}
+STK_INLINE STK_PAIRS void store_half(uint16_t *to, vf v, vf_part part, bool whole)
+{
+    vp_store_rounded(to, v, whole ? vf_part_of(STK_VF) : part);
+}
 
-#define ROW_POINTS 1
-#define ROW_OUTS   1
-#define ROW_TAPS   1
-#define COL_POINTS 6
-#define COL_OUTS   4
-#define COL_TAPS   3
-#define T(name)    name##_1x4_of_1x3
-#include "device/cpu/vec/winograd_tile.inc"
+#define PIXEL            uint16_t
+#define PIXEL_CODE       STK_PAIRS
+#define LOAD             load_half
+#define STORE            store_half
+#define KIND(name, kind) ON_POINTS(name, half_##kind)
+#define KINDS            halves
+#include "device/cpu/vec/winograd_kinds.inc"
 
-#define ROW_POINTS 1
-#define ROW_OUTS   1
-#define ROW_TAPS   1
-#define COL_POINTS 6
-#define COL_OUTS   2
-#define COL_TAPS   5
-#define T(name)    name##_1x2_of_1x5
-#include "device/cpu/vec/winograd_tile.inc"
+const stk_vec_winograd STK_VEC(stk_vec_winograd) = {.floats = floats, .halves = halves};
 
-const stk_vec_winograd STK_VEC(stk_vec_winograd) = {
-    .four = &tile_2x2_of_3x3,
-    .six = {&tile_4x4_of_3x3, &tile_2x2_of_5x5, &tile_1x4_of_1x3, &tile_1x2_of_1x5}};
+#else
+
+const stk_vec_winograd STK_VEC(stk_vec_winograd) = {.floats = floats};
+
+#endif

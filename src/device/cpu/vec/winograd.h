@@ -21,28 +21,29 @@ typedef struct stk_winograd_inside {
     int64_t row_lo, row_hi, col_lo, col_hi;
 } stk_winograd_inside;
 
-/* One kind of tile. Strides of rows and columns are in elements. */
+/* One kind of tile. Strides of rows and columns are in elements. Pictures and weights are of the kind's type, positions and
+ * gradients of weights are floats: what is bfloat16 is widened as it is read and rounded once, at the end. */
 typedef struct stk_winograd_tile {
     stk_winograd_axis rows, cols;
-    void (*source)(const float *x, int64_t row, int64_t col, stk_winograd_inside in,
+    void (*source)(const void *x, int64_t row, int64_t col, stk_winograd_inside in,
                    int64_t channels, float *to, int64_t step);
-    void (*result)(const float *from, int64_t step, int64_t channels, float *y, int64_t row,
+    void (*result)(const float *from, int64_t step, int64_t channels, void *y, int64_t row,
                    int64_t col, stk_winograd_inside in);
-    void (*result_back)(const float *dy, int64_t row, int64_t col, stk_winograd_inside in,
+    void (*result_back)(const void *dy, int64_t row, int64_t col, stk_winograd_inside in,
                         int64_t channels, float *to, int64_t step);
     /* U of rows of n weights, `tap` elements apart; `turned`: the last tap comes first. */
-    void (*weights)(const float *w, int64_t tap, bool turned, int64_t n, float *to, int64_t step);
+    void (*weights)(const void *w, int64_t tap, bool turned, int64_t n, float *to, int64_t step);
     void (*weights_back)(const float *from, int64_t step, int64_t n, float *dw, int64_t tap);
 } stk_winograd_tile;
 
-enum { STK_WINOGRAD_SIX = 4 };
+/* 2x2 results of 3x3 taps by 4 points; by 6 points 4x4 of 3x3, 2x2 of 5x5, 1x4 of 1x3, 1x2 of 1x5. */
+enum { STK_WINOGRAD_KINDS = 5 };
 
 /* Rounding, 3x3 taps and 64 channels, root mean square of the error over that of the result: 2.6e-7 by 4 points, 7.7e-7 by 6, and 4.3e-7 by
  * the plain sum, term after term. */
 typedef struct stk_vec_winograd {
-    const stk_winograd_tile *four; /* 2x2 results of 3x3 taps */
-    /* 4x4 of 3x3, 2x2 of 5x5, 1x4 of 1x3, 1x2 of 1x5 */
-    const stk_winograd_tile *six[STK_WINOGRAD_SIX];
+    const stk_winograd_tile *const *floats;
+    const stk_winograd_tile *const *halves; /* bfloat16, after stk_isa_has_pairs(); else NULL */
 } stk_vec_winograd;
 
 extern const stk_vec_winograd STK_VEC(stk_vec_winograd);
