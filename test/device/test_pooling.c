@@ -1,6 +1,8 @@
 /* Pooling kernels against the reference: windows at the edges, overlapping, with gaps, ties, NaN, every cut. */
 #include "problem.h"
 
+#include "base/convert.h"
+
 static const stk_kernel kernels[] = {STK_K_MAX_POOL, STK_K_MAX_POOL_GRAD, STK_K_MAX_POOL_PICK,
                                      STK_K_AVG_POOL, STK_K_AVG_POOL_GRAD};
 enum { KERNELS = sizeof kernels / sizeof kernels[0] };
@@ -148,6 +150,59 @@ static void compare(const pool_case *k, stk_kernel kernel, int kind)
     }
     release(&first);
     release(&want);
+}
+
+/* Maxima of bfloat16 are those of the same numbers as floats, to the bit. */
+static uint16_t *halves(float *x, int64_t n)
+{
+    uint16_t *to = stk_malloc((size_t)n * sizeof *to + 1);
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = stk_f32_to_bf16(x[i]);
+        x[i] = stk_bf16_to_f32(to[i]);
+    }
+    return to;
+}
+
+static bool same_halves(const uint16_t *got, const float *want, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float f = stk_bf16_to_f32(got[i]);
+        if (f != want[i] && !(isnan(f) && isnan(want[i]))) return false;
+    }
+    return true;
+}
+
+static int compare_halves(const pool_case *k, stk_kernel kernel, int kind)
+{
+    stk_pool_params p = problem(k), half = p;
+    half.dtype = STK_BF16;
+    if (!takes_problem(kernel, "vec", &half)) return 0;
+    arrays want = inputs_of(&p, kernel, kind), got = make(&p);
+    arrays small = {(float *)(void *)halves(want.x, x_count(&p)),
+                    (float *)(void *)halves(want.y, y_count(&p)), got.which};
+    memcpy(got.which, want.which, (size_t)which_bytes(&p));
+    run_once(kernel, "ref", &p, &want, 1);
+    run_once(kernel, "vec", &half, &small, 1);
+    bool good = CHECK(same_halves((uint16_t *)(void *)small.x, want.x, x_count(&p)));
+    good &= CHECK(same_halves((uint16_t *)(void *)small.y, want.y, y_count(&p)));
+    good &= CHECK(!memcmp(small.which, want.which, (size_t)which_bytes(&p)));
+    if (!good) printf("    case '%s', %s, inputs %d\n", k->name, stk_kernel_name(kernel), kind);
+    stk_free(small.x);
+    stk_free(small.y);
+    release(&got);
+    release(&want);
+    return 1;
+}
+
+TEST(maxima_of_bfloat16_are_exact)
+{
+    int taken = 0;
+    EACH_ISA
+    for (int i = 0; i < KERNELS; i++)
+        for (int k = 0; k < CASES; k++)
+            for (int kind = 0; kind < 3; kind++)
+                taken += compare_halves(&cases[k], kernels[i], kind);
+    CHECK(taken > 100);
 }
 
 TEST(kernels_agree_with_ref)

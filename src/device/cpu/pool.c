@@ -1,4 +1,5 @@
-/* Pooling kernels: the reference (float32, float64) and the vector form (float32). Units are images. */
+/* Pooling kernels: the reference (float32, float64) and the vector form (float32; maxima of bfloat16 as well, which are exact).
+ * Units are images. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/vec/pool.h"
 
@@ -29,22 +30,43 @@ static uint32_t aligned_3(const void *params)
 
 /* ---- vector ------------------------------------------------------------------------------------------- */
 
-static bool vec_supports(const void *params)
+static bool avg_supports(const void *params)
 {
     return ((const stk_pool_params *)params)->dtype == STK_F32;
 }
 
 static const stk_vec_pool *vec(void) { return stk_vec_get()->pool; }
 
+static bool max_supports(const void *params)
+{
+    const stk_pool_params *p = params;
+    return p->dtype == STK_F32 || p->dtype == STK_BF16;
+}
+
+/* Where windows share pixels the gradient is a sum, which float32 adds up. */
+static bool max_grad_supports(const void *params)
+{
+    const stk_pool_params *p = params;
+    bool apart = true;
+    for (int i = 0; i < 3; i++) apart &= p->out[i] == 1 || p->stride[i] >= p->window[i];
+    return p->dtype == STK_F32 || (p->dtype == STK_BF16 && apart);
+}
+
+/* Images from number i on of an array with `each` elements per image. */
+static char *image(const stk_pool_params *p, void *array, int64_t i, int64_t each)
+{
+    return (char *)array + i * each * stk_dtype_size((stk_dtype)p->dtype);
+}
+
 static void vec_max_pool(const stk_launch *l, int64_t lo, int64_t hi, int part)
 {
     (void)part;
     const stk_pool_params *p = l->params;
-    const float *x = l->arg[0];
-    float *y = l->arg[1];
     char *which = l->arg[2];
     for (int64_t i = lo; i < hi; i++)
-        vec()->max(p, x + i * x_size(p), y + i * y_size(p), which + i * which_size(p));
+        vec()->max[p->dtype == STK_BF16](p, image(p, l->arg[0], i, x_size(p)),
+                                         image(p, l->arg[1], i, y_size(p)),
+                                         which + i * which_size(p));
 }
 
 static void vec_max_pool_grad(const stk_launch *l, int64_t lo, int64_t hi, int part)
@@ -52,10 +74,10 @@ static void vec_max_pool_grad(const stk_launch *l, int64_t lo, int64_t hi, int p
     (void)part;
     const stk_pool_params *p = l->params;
     const char *which = l->arg[0];
-    const float *dy = l->arg[1];
-    float *dx = l->arg[2];
     for (int64_t i = lo; i < hi; i++)
-        vec()->max_grad(p, which + i * which_size(p), dy + i * y_size(p), dx + i * x_size(p));
+        vec()->max_grad[p->dtype == STK_BF16](p, which + i * which_size(p),
+                                              image(p, l->arg[1], i, y_size(p)),
+                                              image(p, l->arg[2], i, x_size(p)));
 }
 
 static void vec_max_pool_pick(const stk_launch *l, int64_t lo, int64_t hi, int part)
@@ -63,10 +85,10 @@ static void vec_max_pool_pick(const stk_launch *l, int64_t lo, int64_t hi, int p
     (void)part;
     const stk_pool_params *p = l->params;
     const char *which = l->arg[0];
-    const float *v = l->arg[1];
-    float *y = l->arg[2];
     for (int64_t i = lo; i < hi; i++)
-        vec()->max_pick(p, which + i * which_size(p), v + i * x_size(p), y + i * y_size(p));
+        vec()->max_pick[p->dtype == STK_BF16](p, which + i * which_size(p),
+                                              image(p, l->arg[1], i, x_size(p)),
+                                              image(p, l->arg[2], i, y_size(p)));
 }
 
 static void vec_avg_pool(const stk_launch *l, int64_t lo, int64_t hi, int part)
@@ -89,23 +111,30 @@ static void vec_avg_pool_grad(const stk_launch *l, int64_t lo, int64_t hi, int p
 
 /* ---- reference: one window and channel at a time ---------------------------------------------------------- */
 
-static bool ref_supports(const void *params)
+static bool ref_avg_supports(const void *params)
 {
     const stk_pool_params *p = params;
     return p->dtype == STK_F32 || p->dtype == STK_F64;
 }
+static bool ref_max_supports(const void *params)
+{
+    return max_supports(params) || ref_avg_supports(params);
+}
+static bool ref_max_grad_supports(const void *params)
+{
+    return max_grad_supports(params) || ref_avg_supports(params);
+}
 
 static double at(const stk_pool_params *p, const void *array, int64_t i)
 {
-    return p->dtype == STK_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+    const stk_dtype d = (stk_dtype)p->dtype;
+    return stk_load_f64(d, (const char *)array + i * stk_dtype_size(d));
 }
 
 static void put(const stk_pool_params *p, void *array, int64_t i, double value)
 {
-    if (p->dtype == STK_F64)
-        ((double *)array)[i] = value;
-    else
-        ((float *)array)[i] = (float)value;
+    const stk_dtype d = (stk_dtype)p->dtype;
+    stk_store_f64(d, (char *)array + i * stk_dtype_size(d), value);
 }
 
 static stk_dtype which_dtype(const stk_pool_params *p)
@@ -217,7 +246,7 @@ static void ref(const stk_launch *l, int64_t lo, int64_t hi, pool_kind kind)
     }
 }
 
-#define POOL(id, ID, args)                                                                         \
+#define POOL(id, ID, args, takes)                                                                  \
     static void ref_##id(const stk_launch *l, int64_t lo, int64_t hi, int part)                    \
     {                                                                                              \
         (void)part;                                                                                \
@@ -226,19 +255,19 @@ static void ref(const stk_launch *l, int64_t lo, int64_t hi, pool_kind kind)
     const stk_impl stk_impl_##id##_vec = {.name = "vec",                                           \
                                           .kernel = STK_K_##ID,                                    \
                                           .rank = 10,                                              \
-                                          .supports = vec_supports,                                \
+                                          .supports = takes##_supports,                            \
                                           .units = images,                                         \
                                           .aligned = aligned_##args,                               \
                                           .run = vec_##id};                                        \
     const stk_impl stk_impl_##id##_ref = {.name = "ref",                                           \
                                           .kernel = STK_K_##ID,                                    \
                                           .rank = 100,                                             \
-                                          .supports = ref_supports,                                \
+                                          .supports = ref_##takes##_supports,                      \
                                           .units = images,                                         \
                                           .aligned = aligned_##args,                               \
                                           .run = ref_##id};
-POOL(max_pool, MAX_POOL, 3)
-POOL(max_pool_grad, MAX_POOL_GRAD, 3)
-POOL(max_pool_pick, MAX_POOL_PICK, 3)
-POOL(avg_pool, AVG_POOL, 2)
-POOL(avg_pool_grad, AVG_POOL_GRAD, 2)
+POOL(max_pool, MAX_POOL, 3, max)
+POOL(max_pool_grad, MAX_POOL_GRAD, 3, max_grad)
+POOL(max_pool_pick, MAX_POOL_PICK, 3, max)
+POOL(avg_pool, AVG_POOL, 2, avg)
+POOL(avg_pool_grad, AVG_POOL_GRAD, 2, avg)

@@ -13,7 +13,7 @@
 enum {
     BLOCK = 64,           /* columns of a unit */
     BATCH = 512,          /* results in flight; a split never has more */
-    PIECE = 1024,         /* elements converted at a time */
+    PIECE = 16 * 1024,    /* bytes of converted elements at a time */
     SPLIT_UNITS = 8,      /* fewer independent units than this, and ... */
     SPLIT_WORK = 1 << 15, /* ... more elements than this: split */
     PART_WORK = 1 << 14,  /* elements worth a part */
@@ -137,9 +137,10 @@ static void reduce_row(const job *j, const char *in, int64_t o, int64_t lo, int6
         add_row(j, hi - lo, lo, x, r);
         return;
     }
-    _Alignas(64) int64_t piece[PIECE];
-    for (int64_t i = lo; i < hi; i += PIECE, x += PIECE * j->size) {
-        int64_t m = stk_min_i64(PIECE, hi - i);
+    _Alignas(64) char piece[PIECE];
+    const int64_t most = PIECE / stk_lane_size(j->lane);
+    for (int64_t i = lo; i < hi; i += most, x += most * j->size) {
+        int64_t m = stk_min_i64(most, hi - i);
         j->vec->ew->load[j->p->dtype](m, piece, x);
         add_row(j, m, i, piece, r);
     }
@@ -155,11 +156,13 @@ static void reduce_cols(const job *j, const char *in, int64_t o, int64_t lo, int
         add_cols(j, hi - lo, lo, width, p->inner, x, r);
         return;
     }
-    _Alignas(64) int64_t piece[PIECE];
-    for (int64_t i = lo; i < hi;) { /* several rows at a time when they are short */
-        int64_t rows = stk_min_i64(PIECE / width, hi - i), lane_size = stk_lane_size(j->lane);
-        for (int64_t k = 0; k < rows; k++, x += p->inner * j->size)
-            j->vec->ew->load[p->dtype](width, (char *)piece + k * width * lane_size, x);
+    _Alignas(64) char piece[PIECE];
+    const int64_t lane_size = stk_lane_size(j->lane), most = PIECE / lane_size / width;
+    for (int64_t i = lo;
+         i < hi;) { /* several rows at a time; in one go where they lie side by side */
+        const int64_t rows = stk_min_i64(most, hi - i), dense = width == p->inner ? rows : 1;
+        for (int64_t k = 0; k < rows; k += dense, x += dense * p->inner * j->size)
+            j->vec->ew->load[p->dtype](dense * width, piece + k * width * lane_size, x);
         add_cols(j, rows, i, width, width, piece, r);
         i += rows;
     }

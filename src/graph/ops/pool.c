@@ -212,21 +212,19 @@ static void sides(const stk_node *n, stk_val *x, stk_val *y)
     }
 }
 
-static stk_status lower_pool(stk_lower *l)
+static const stk_kernel pool_kernels[] = {STK_K_MAX_POOL, STK_K_MAX_POOL_GRAD, STK_K_MAX_POOL_PICK,
+                                          STK_K_AVG_POOL, STK_K_AVG_POOL_GRAD};
+
+static void fill_problem(const stk_graph *g, const stk_node *n, stk_pool_params *p)
 {
-    static const stk_kernel kernels[] = {STK_K_MAX_POOL, STK_K_MAX_POOL_GRAD, STK_K_MAX_POOL_PICK,
-                                         STK_K_AVG_POOL, STK_K_AVG_POOL_GRAD};
-    const stk_node *n = l->node;
-    stk_pool_params *p = stk_lower_params(l, kernels[n->op - STK_OP_MAX_POOL], sizeof *p);
-    if (!p) return STK_ERR_MEMORY;
     stk_val image, small;
     sides(n, &image, &small);
-    stk_shape x = shape_of(l->g, image), y = shape_of(l->g, small);
+    stk_shape x = shape_of(g, image), y = shape_of(g, small);
     int32_t axes = x.rank - 2;
     pool_attrs a = attrs_of(n, axes);
     p->n = x.dim[0];
     p->c = x.dim[axes + 1];
-    p->dtype = stk_type_of(l->g, n->out)->dtype;
+    p->dtype = stk_type_of(g, n->out)->dtype;
     for (int32_t i = 0; i < 3; i++) { /* fewer axes: the last ones, the others have size 1 */
         int32_t j = i - (3 - axes);
         p->in[i] = j < 0 ? 1 : x.dim[j + 1];
@@ -235,7 +233,25 @@ static stk_status lower_pool(stk_lower *l)
         p->stride[i] = j < 0 ? 1 : a.stride[j];
         p->low[i] = j < 0 ? 0 : a.low[j];
     }
+}
+
+static stk_status lower_pool(stk_lower *l)
+{
+    const stk_kernel kernel = pool_kernels[l->node->op - STK_OP_MAX_POOL];
+    stk_pool_params *p = stk_lower_params(l, kernel, sizeof *p);
+    if (!p) return STK_ERR_MEMORY;
+    fill_problem(l->g, l->node, p);
     return STK_OK;
+}
+
+static bool half_pool(const stk_graph *g, const stk_node *n, stk_device *device)
+{
+    char why[128];
+    stk_pool_params p = {0};
+    fill_problem(g, n, &p);
+    if (p.dtype != STK_BF16 && p.dtype != STK_F16) return false;
+    return device->vt->kernels.supports(device, pool_kernels[n->op - STK_OP_MAX_POOL], &p, why,
+                                        sizeof why);
 }
 
 static double cost_pool(const stk_graph *g, const stk_node *n)
@@ -254,7 +270,8 @@ _Static_assert(STK_OP_AVG_POOL_GRAD == STK_OP_MAX_POOL + 4,
                                       .infer = shape_rule,                                         \
                                       .grad = grad_##id,                                           \
                                       .lower = lower_pool,                                         \
-                                      .cost = cost_pool};
+                                      .cost = cost_pool,                                           \
+                                      .half = half_pool};
 POOL_OP(max_pool, infer_max_pool)
 POOL_OP(max_pool_grad, infer_max_pool_grad)
 POOL_OP(max_pool_pick, infer_max_pool_pick)

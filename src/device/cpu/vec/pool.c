@@ -4,6 +4,7 @@
  * at a time. */
 #include "device/cpu/vec/pool.h"
 
+#include "base/dtype.h"
 #include "device/cpu/vec/lanes.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ enum { TAPS = 9 }; /* most taps of a window in registers */
 /* One image of one kernel: x is the large side, y the pooled one, whoever is written. */
 typedef struct job {
     const stk_pool_params *p;
-    float *x, *y;
+    void *x, *y;    /* of the element type */
     uint8_t *which; /* or int32 */
     bool wide, add; /* which is int32; windows share pixels of x */
 } job;
@@ -151,171 +152,54 @@ static void put_which(const job *j, int64_t i, int32_t number)
         j->which[i] = (uint8_t)number;
 }
 
-/* Does v beat the best so far? A NaN beats numbers, nothing beats a NaN. */
-#define BEATS(v, best) (!((v) <= (best)) & ((best) == (best)))
-
-/* ---- max --------------------------------------------------------------------------------------------- */
-
-/* Channels from `first` on of one window, tap by tap. */
-static void max_rest(const job *j, const stretch *s, int64_t at, int64_t y, int64_t first)
+/* bfloat16 is the upper half of a float; what is saved was loaded, so nothing is lost. */
+typedef uint16_t vh __attribute__((vector_size(STK_VF * 2)));
+typedef uint16_t vh_any __attribute__((vector_size(STK_VF * 2), aligned(2), may_alias));
+typedef uint32_t vu __attribute__((vector_size(STK_VF * 4)));
+STK_INLINE vf load_half(const uint16_t *p)
 {
-    for (int64_t k = 0; k < s->taps; k++) {
-        tap t = tap_at(j, s, k);
-        const float *x = j->x + at + t.offset;
-        for (int64_t c = first; c < j->p->c; c++) {
-            float *best = j->y + y + c;
-            if (k && !BEATS(x[c], *best)) continue;
-            *best = x[c];
-            put_which(j, y + c, t.number);
-        }
-    }
+    return (vf)(__builtin_convertvector((vh) * (const vh_any *)p, vu) << 16);
 }
-
-STK_INLINE void max_taps(const job *j, const stretch *s, const int T)
+STK_INLINE void save_half(uint16_t *p, vf v)
 {
-    const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
-    EACH_WINDOW(s, at, y, n)
-    {
-        const float *x[TAPS];
-        STK_UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
-        for (int64_t c = 0; c < full; c += STK_VF) {
-            vf best = load(x[0] + c);
-            vi number = s->number[0] - (vi){0};
-            STK_UNROLL for (int k = 1; k < T; k++)
-            {
-                vf v = load(x[k] + c);
-                vi better = ~(v <= best) & (best == best);
-                best = choose(better, v, best);
-                number = (better & s->number[k]) | (~better & number);
-            }
-            save(j->y + y + c, best);
-            save_which(j->which + y + c, number);
-        }
-        if (full < n) max_rest(j, s, at, y, full);
-    }
+    *(vh_any *)p = (vh_any) __builtin_convertvector((vu)v >> 16, vh);
 }
+STK_INLINE float one_float(float x) { return x; }
 
-static void max_stretch(const job *j, const stretch *s)
+/* Do windows share no pixel? *covers: they leave none out. */
+static bool windows_apart(const stk_pool_params *p, bool *covers)
 {
-    const int64_t n = j->p->c;
-    if (in_registers(s->taps)) {
-        WITH_TAPS(max_taps, j, s)
-        return;
-    }
-    EACH_WINDOW(s, at, y, n) max_rest(j, s, at, y, 0);
-}
-
-static void max_pool(const stk_pool_params *p, const float *x, float *y, void *which)
-{
-    job j = {.p = p, .x = (float *)x, .y = y, .which = which, .wide = stk_pool_wide(p->window)};
-    run_image(&j, max_stretch);
-}
-
-/* ---- gradient of max: dy goes where the maximum was ------------------------------------------------------- */
-
-static void max_grad_rest(const job *j, const stretch *s, int64_t at, int64_t y, int64_t first)
-{
-    for (int64_t k = 0; k < s->taps; k++) {
-        tap t = tap_at(j, s, k);
-        float *to = j->x + at + t.offset;
-        for (int64_t c = first; c < j->p->c; c++) {
-            float give = get_which(j, y + c) == t.number ? j->y[y + c] : 0;
-            to[c] = j->add ? to[c] + give : give;
-        }
-    }
-}
-
-STK_INLINE void max_grad_taps(const job *j, const stretch *s, const int T)
-{
-    const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
-    EACH_WINDOW(s, at, y, n)
-    {
-        float *x[TAPS];
-        STK_UNROLL for (int k = 0; k < T; k++) x[k] = j->x + at + s->tap[k];
-        for (int64_t c = 0; c < full; c += STK_VF) {
-            vi which = load_which(j->which + y + c), dy = (vi)load(j->y + y + c);
-            STK_UNROLL for (int k = 0; k < T; k++)
-            {
-                vf give = (vf)((which == s->number[k]) & dy);
-                save(x[k] + c, j->add ? load(x[k] + c) + give : give);
-            }
-        }
-        if (full < n) max_grad_rest(j, s, at, y, full);
-    }
-}
-
-static void max_grad_stretch(const job *j, const stretch *s)
-{
-    const int64_t n = j->p->c;
-    if (in_registers(s->taps)) {
-        WITH_TAPS(max_grad_taps, j, s)
-        return;
-    }
-    EACH_WINDOW(s, at, y, n) max_grad_rest(j, s, at, y, 0);
-}
-
-static void max_grad(const stk_pool_params *p, const void *which, const float *dy, float *dx)
-{
-    bool apart = true, covers = true; /* windows share no pixel; they leave none out */
+    bool apart = true;
+    *covers = true;
     for (int i = 0; i < 3; i++) {
         bool alone = p->out[i] == 1;
         int64_t last = (p->out[i] - 1) * p->stride[i] - p->low[i] + p->window[i];
         apart &= alone || p->stride[i] >= p->window[i];
-        covers &= last >= p->in[i] && (alone || p->stride[i] <= p->window[i]);
+        *covers &= last >= p->in[i] && (alone || p->stride[i] <= p->window[i]);
     }
-    if (!(apart && covers)) memset(dx, 0, (size_t)(pixels(p->in) * p->c) * sizeof *dx);
-    job j = {.p = p, .x = dx, .y = (float *)dy, .which = (uint8_t *)which, .add = !apart};
-    j.wide = stk_pool_wide(p->window);
-    run_image(&j, max_grad_stretch);
+    return apart;
 }
 
-/* ---- values where the maximum was: the gradient of the gradient ---------------------------------------------- */
+/* Does v beat the best so far? A NaN beats numbers, nothing beats a NaN. */
+#define BEATS(v, best) (!((v) <= (best)) & ((best) == (best)))
 
-static void max_pick_rest(const job *j, const stretch *s, int64_t at, int64_t y, int64_t first)
-{
-    for (int64_t k = 0; k < s->taps; k++) {
-        tap t = tap_at(j, s, k);
-        const float *x = j->x + at + t.offset;
-        for (int64_t c = first; c < j->p->c; c++)
-            if (get_which(j, y + c) == t.number) j->y[y + c] = x[c];
-    }
-}
+/* ---- maxima ---------------------------------------------------------------------------------------------- */
 
-STK_INLINE void max_pick_taps(const job *j, const stretch *s, const int T)
-{
-    const int64_t n = j->p->c, full = j->wide ? 0 : n - n % STK_VF;
-    EACH_WINDOW(s, at, y, n)
-    {
-        const float *x = j->x + at;
-        for (int64_t c = 0; c < full; c += STK_VF) {
-            vi which = load_which(j->which + y + c), value = {0};
-            STK_UNROLL for (int k = 0; k < T; k++) value |=
-                (which == s->number[k]) & (vi)load(x + s->tap[k] + c);
-            save(j->y + y + c, (vf)value);
-        }
-        if (full < n) max_pick_rest(j, s, at, y, full);
-    }
-}
+#define PIXEL   float
+#define LOAD    load
+#define SAVE    save
+#define ONE(x)  one_float(x)
+#define ADDS    true
+#define P(name) name##_float
+#include "device/cpu/vec/pool_max.inc"
 
-static void max_pick_stretch(const job *j, const stretch *s)
-{
-    const int64_t n = j->p->c;
-    if (in_registers(s->taps)) {
-        WITH_TAPS(max_pick_taps, j, s)
-        return;
-    }
-    EACH_WINDOW(s, at, y, n) max_pick_rest(j, s, at, y, 0);
-}
-
-static void max_pick(const stk_pool_params *p, const void *which, const float *v, float *y)
-{
-    job j = {.p = p,
-             .x = (float *)v,
-             .y = y,
-             .which = (uint8_t *)which,
-             .wide = stk_pool_wide(p->window)};
-    run_image(&j, max_pick_stretch);
-}
+#define PIXEL   uint16_t
+#define LOAD    load_half
+#define SAVE    save_half
+#define ONE(x)  stk_bf16_to_f32(x)
+#define ADDS    false
+#define P(name) name##_half
+#include "device/cpu/vec/pool_max.inc"
 
 /* ---- average ----------------------------------------------------------------------------------------------- */
 
@@ -324,10 +208,10 @@ STK_INLINE void avg_taps(const job *j, const stretch *s, const int T)
     const int64_t n = j->p->c;
     const float share = 1.0f / (float)T;
     const float *x[TAPS];
-    STK_UNROLL for (int k = 0; k < T; k++) x[k] = j->x + s->tap[k];
+    STK_UNROLL for (int k = 0; k < T; k++) x[k] = (const float *)j->x + s->tap[k];
     EACH_WINDOW(s, at, y, n)
     {
-        float *to = j->y + y;
+        float *to = (float *)j->y + y;
         CHANNELS(c, n)
         {
             float sum = x[0][at + c];
@@ -347,10 +231,10 @@ static void avg_stretch(const job *j, const stretch *s)
     }
     EACH_WINDOW(s, at, y, n)
     {
-        float *to = j->y + y;
-        memcpy(to, j->x + at, (size_t)n * sizeof *to);
+        float *to = (float *)j->y + y;
+        memcpy(to, (const float *)j->x + at, (size_t)n * sizeof *to);
         for (int64_t k = 1; k < s->taps; k++) {
-            const float *from = j->x + at + tap_at(j, s, k).offset;
+            const float *from = (const float *)j->x + at + tap_at(j, s, k).offset;
             CHANNELS(c, n) to[c] += from[c];
         }
         CHANNELS(c, n) to[c] *= share;
@@ -368,8 +252,9 @@ static void avg_grad_stretch(const job *j, const stretch *s)
     const float share = 1.0f / (float)s->taps;
     EACH_WINDOW(s, at, y, n)
     for (int64_t k = 0; k < s->taps; k++) {
-        float *to = j->x + at + (in_registers(s->taps) ? s->tap[k] : tap_at(j, s, k).offset);
-        const float *dy = j->y + y;
+        float *to =
+            (float *)j->x + at + (in_registers(s->taps) ? s->tap[k] : tap_at(j, s, k).offset);
+        const float *dy = (const float *)j->y + y;
         CHANNELS(c, n) to[c] += dy[c] * share;
     }
 }
@@ -380,8 +265,8 @@ static void avg_grad(const stk_pool_params *p, const float *dy, float *dx)
     run_image(&(job){.p = p, .x = dx, .y = (float *)dy}, avg_grad_stretch);
 }
 
-const stk_vec_pool STK_VEC(stk_vec_pool) = {.max = max_pool,
-                                            .max_grad = max_grad,
-                                            .max_pick = max_pick,
+const stk_vec_pool STK_VEC(stk_vec_pool) = {.max = {max_pool_float, max_pool_half},
+                                            .max_grad = {max_grad_float, max_grad_half},
+                                            .max_pick = {max_pick_float, max_pick_half},
                                             .avg = avg_pool,
                                             .avg_grad = avg_grad};
