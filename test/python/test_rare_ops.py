@@ -47,6 +47,21 @@ def test_gathers_with_ragged_places_along_an_inner_axis():
     assert made == [[[[x[i, j, k] for k in row] for row in places] for j in range(4)] for i in range(3)]
 
 
+def test_reductions_of_sparse_tensors_count_what_is_stored():
+    """A place that is stored twice counts twice; places that are not stored are no zeros."""
+    twice = tf.SparseTensor([[0, 0], [0, 0], [1, 1]], [1, 2, 3], [3, 2])
+    below = tf.SparseTensor([[0, 0], [1, 0], [1, 1]], [-7.0, 4, 3], [3, 2])
+    assert tf.sparse.reduce_sum(twice, 1).numpy().tolist() == [3, 3, 0]
+    assert tf.sparse.reduce_sum(twice, keepdims=True).numpy().tolist() == [[6]]
+    assert tf.sparse.reduce_max(below, -1).numpy().tolist() == [-7, 4, 0]
+    values = tf.constant([1.0, 2, 3])
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        rows = tf.sparse.reduce_sum(tf.SparseTensor(below.indices, values, [3, 2]), 1)
+        total = tf.reduce_sum(rows**2)
+    assert tape.gradient(total, values).numpy().tolist() == [2, 10, 10]
+
+
 def test_sums_of_sparse_tensors_keep_their_zeros():
     a = tf.SparseTensor([[0, 1], [1, 0]], [1.0, 2.0], [2, 2])
     b = tf.SparseTensor([[0, 1], [1, 1]], [-1.0, 0.0], [2, 2])

@@ -1,4 +1,5 @@
 """tf.image: colour spaces of television, JPEG as a distortion, windows that are drawn, boxes that overlap."""
+import collections
 import random as _random
 
 import numpy as np
@@ -182,6 +183,10 @@ def non_max_suppression_padded(boxes, scores, max_output_size, iou_threshold=0.5
     return tensor(np.array(kept, np.int32)), tensor(count, "int32")
 
 
+CombinedNonMaxSuppression = collections.namedtuple(
+    "CombinedNonMaxSuppression", "nmsed_boxes nmsed_scores nmsed_classes valid_detections")
+
+
 def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_total_size, iou_threshold=0.5,
                                  score_threshold=float("-inf"), pad_per_class=False, clip_boxes=True, name=None):
     """Per class, then the best of all classes, for every picture of a batch."""
@@ -208,5 +213,6 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
                 made[1][n, k], made[2][n, k] = value, c
         return made
 
-    return tuple(host("combined_non_max_suppression", run, [boxes, scores], ["float32", "float32", "float32", "int32"],
-                      [[shape[0], size, 4], [shape[0], size], [shape[0], size], [shape[0]]]))
+    return CombinedNonMaxSuppression(*host(
+        "combined_non_max_suppression", run, [boxes, scores], ["float32", "float32", "float32", "int32"],
+        [[shape[0], size, 4], [shape[0], size], [shape[0], size], [shape[0]]]))

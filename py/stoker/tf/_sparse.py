@@ -183,8 +183,29 @@ def sparse_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):
 
 
 def _reduced(reduce, sp_input, axis, keepdims, output_is_sparse):
-    made = reduce(to_dense(sp_input), axis=axis, keepdims=bool(keepdims))
+    """Only what is stored counts, each time it is stored; where nothing is, the result is 0."""
+    rank = len(sp_input._shape)
+    gone = range(rank) if axis is None else [int(k) % rank for k in np.ravel(static(axis))]
+    left = [k for k in range(rank) if k not in gone]
+    shape = [sp_input._shape[k] for k in left]
+    place = sp_input.indices.numpy()[:, left]
+    group = np.ravel_multi_index(tuple(place.T), shape) if left else np.zeros(len(place), np.int64)
+    made = reduce(sp_input.values, tensor(group.astype(np.int64)), max(1, int(np.prod(shape, dtype=np.int64))))
+    made = o.reshape(made, [1 if k in gone else n for k, n in enumerate(sp_input._shape)] if keepdims else shape)
     return _sparse_where(made, sp_input, axis, keepdims) if output_is_sparse else made
+
+
+def _segment_max(values, group, count):
+    from stoker.tf import _math
+
+    made = _math.unsorted_segment_max(values, group, count)
+    some = np.bincount(group.numpy(), minlength=count) > 0
+    return o.where(tensor(some), made, o.zeros_like(made))
+
+
+def _segment_sum(values, group, count):
+    zeros = tensor(np.zeros(count, values.dtype.as_numpy_dtype))
+    return o.tensor_scatter_nd_add(zeros, o.expand_dims(group, 1), values)
 
 
 def _sparse_where(made, sp_input, axis, keepdims):
@@ -197,7 +218,7 @@ def _sparse_where(made, sp_input, axis, keepdims):
 
 
 def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
-    return _reduced(o.reduce_sum, sp_input, axis, keepdims, output_is_sparse)
+    return _reduced(_segment_sum, sp_input, axis, keepdims, output_is_sparse)
 
 
 def add(a, b, threshold=0):
@@ -256,7 +277,7 @@ def minimum(sp_a, sp_b, name=None):
 
 
 def reduce_max(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
-    return _reduced(o.reduce_max, sp_input, axis, keepdims, output_is_sparse)
+    return _reduced(_segment_max, sp_input, axis, keepdims, output_is_sparse)
 
 
 def fill_empty_rows(sp_input, default_value, name=None):
