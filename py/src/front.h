@@ -209,6 +209,20 @@ PyObject *py_call_row(const char *name, PyObject *const *args, size_t n); /* by 
 int py_init_call(PyObject *module);
 PyObject *py_einsum(PyObject *module, PyObject *args); /* (equation, tensors) */
 
+/* ---- recorder.c: who is told of operations; what is told, by name ------------------------------------------------- */
+extern int py_recorders; /* 0: nobody on any thread */
+PyObject *py_recorder_take(
+    void); /* of this thread; what is called until it is given back is not told */
+void py_recorder_give(PyObject *recorder);
+PyObject *py_tell(PyObject *result,
+                  PyObject *what); /* takes over both; gives result, NULL after an exception */
+PyObject *py_tell_row(const py_row *row, Py_ssize_t nin, PyObject *const *in,
+                      const stk_attrs *attrs, PyObject *result);
+PyObject *py_set_recorder(PyObject *module, PyObject *next);
+PyObject *py_tell_all(PyObject *module, PyObject *what);
+PyObject *py_value_key(PyObject *module, PyObject *o);
+PyObject *py_run_by_name(PyObject *module, PyObject *args);
+
 /* ---- strings.c: operations that move or compare strings ------------------------------------------------------------ */
 bool py_has_strings(Py_ssize_t nin, PyObject *const *in);
 PyObject *py_refuse_strings(

@@ -166,6 +166,13 @@ static PyObject *effect_variable(void)
     return effects;
 }
 
+/* effects() -> the hidden variable: no variable of anybody's program. */
+PyObject *py_effects(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return Py_XNewRef(effect_variable());
+}
+
 static int parse_results(PyObject *dtypes, PyObject *shapes, stk_host_result *results)
 {
     Py_ssize_t n = PyList_GET_SIZE(dtypes);
@@ -258,7 +265,9 @@ PyObject *py_host_call(PyObject *module, PyObject *args)
         if (!py_is_tensor(PyList_GET_ITEM(inputs, i)))
             return PyErr_Format(PyExc_TypeError, "%s: input %zd is no tensor", name, i);
     host_context *c = new_context(t, function, name, effect || !nout);
-    return c ? record_host(t, c, inputs, nout, results) : NULL;
+    PyObject *made = c ? record_host(t, c, inputs, nout, results) : NULL;
+    if (!made || !py_recorders) return made;
+    return py_tell(made, Py_BuildValue("sOsOO", "host", function, name, inputs, made));
 }
 
 /* ---- gradients by functions of the caller -------------------------------------------------------------------------- */

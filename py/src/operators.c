@@ -90,7 +90,7 @@ static PyObject *run_pair(const py_row *r, PyObject *a, PyObject *b)
                             "`x` and `y` must have the same dtype, got tf.%s != tf.%s.",
                             stk_dtype_name(da), stk_dtype_name(db));
     if (da != db) return mismatch(r, 1, da, db);
-    if (r == row(MATMUL) && are_matrices(a, b)) {
+    if (r == row(MATMUL) && !py_recorders && are_matrices(a, b)) {
         static const int64_t flags[2];
         static const py_row plain = {
             .name = "matmul", .tf = "MatMul", .op = STK_OP_MATMUL, .result = '1'};

@@ -275,6 +275,11 @@ PyObject *py_run_row(const py_row *row, Py_ssize_t nin, PyObject *const *in, int
 {
     if (check_kinds(row, nin, in)) return NULL;
     stk_attrs attrs = {.ints = ints, .nints = nints, .reals = reals, .nreals = nreals};
+    PyObject *told = py_recorders ? py_recorder_take() : NULL;
     PyObject *result = run(row, nin, in, &attrs);
+    if (told) {
+        py_recorder_give(told);
+        result = py_tell_row(row, nin, in, &attrs, result);
+    }
     return result_check && result ? check_result(row, result) : result;
 }

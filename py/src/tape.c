@@ -159,6 +159,14 @@ static void tape_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+/* Tapes of recordings are replayed where functions are saved. */
+static PyObject *tell(PyObject *self, const char *method, PyObject *argument)
+{
+    if (!py_recorders) Py_RETURN_NONE;
+    PyObject *what = Py_BuildValue("sOsO", "tape", self, method, argument ? argument : Py_None);
+    return py_tell(Py_NewRef(Py_None), what);
+}
+
 static PyObject *tape_start(PyObject *self, PyObject *u)
 {
     (void)u;
@@ -180,26 +188,26 @@ static PyObject *tape_start(PyObject *self, PyObject *u)
     if (t->trace && resume_tape(t)) return NULL;
     t->recording = true;
     if (t->tape) stk_tape_pause(t->tape, false);
-    Py_RETURN_NONE;
+    return tell(self, "start", NULL);
 }
 
 static PyObject *tape_stop(PyObject *self, PyObject *u)
 {
     (void)u;
     leave((py_tape *)self);
-    Py_RETURN_NONE;
+    return tell(self, "stop", NULL);
 }
 static PyObject *tape_pause(PyObject *self, PyObject *u)
 {
     (void)u;
     pause_tape((py_tape *)self);
-    Py_RETURN_NONE;
+    return tell(self, "pause", NULL);
 }
 static PyObject *tape_resume(PyObject *self, PyObject *u)
 {
     (void)u;
     if (resume_tape((py_tape *)self)) return NULL;
-    Py_RETURN_NONE;
+    return tell(self, "resume", NULL);
 }
 /* Forgets everything that was recorded. */
 static PyObject *tape_reset(PyObject *self, PyObject *u)
@@ -239,7 +247,7 @@ static PyObject *tape_watch(PyObject *self, PyObject *o)
     if (t->trace ? py_trace_watch(t->trace, x, &v) : 0) return NULL;
     if (t->tape && x->t && stk_tape_watch(t->tape, x->t) != STK_OK)
         return py_raise(stk_eager_error(py_eager()), NULL);
-    Py_RETURN_NONE;
+    return tell(self, "watch", o);
 }
 
 static PyObject *watched_variables(PyObject *self, PyObject *u)
@@ -495,13 +503,18 @@ static PyObject *tape_gradient(PyObject *self, PyObject *args)
         return PyErr_Format(PyExc_RuntimeError, "the tape recorded nothing; compute inside `with`");
     request r = {0};
     bool was = t->recording;
+    PyObject *told = py_recorders && t->trace ? py_recorder_take() : NULL;
     if (t->trace && was) close_span(t); /* what follows is the gradient's own */
     if (fill_request(t, &r, targets, sources, given) == 0 &&
         (t->trace ? recorded_gradients(t, &r) : eager_gradients(t, &r)) == 0)
         result = sum_by_source(&r, PyList_GET_SIZE(sources));
     if (t->trace && was && open_span(t)) Py_CLEAR(result);
     drop_request(&r);
-    return result;
+    if (!told) return result;
+    py_recorder_give(told);
+    if (!result) return NULL;
+    return py_tell(result,
+                   Py_BuildValue("sOOOOO", "gradient", self, targets, sources, given, result));
 }
 
 int py_init_tape(PyObject *module)

@@ -309,7 +309,26 @@ static PyObject *trace_custom(PyObject *self, PyObject *args)
     if (entry && !t->customs) t->customs = PyList_New(0);
     if (!entry || !t->customs || PyList_Append(t->customs, entry)) Py_CLEAR(barred);
     Py_XDECREF(entry);
-    return barred;
+    if (!barred || !py_recorders) return barred;
+    return py_tell(barred,
+                   Py_BuildValue("sOOOOO", "custom", self, outputs, inputs, backward, barred));
+}
+
+/* source(value): what came in as this value of the trace: a tensor from outside, a constant, a variable; else None. */
+static PyObject *trace_source(PyObject *self, PyObject *o)
+{
+    py_trace *t = (py_trace *)self;
+    if (!py_is_tensor(o) || ((py_tensor *)o)->trace != t) Py_RETURN_NONE;
+    stk_val v = ((py_tensor *)o)->v;
+    for (Py_ssize_t i = 0; i < t->ncaptures; i++) {
+        const capture *c = &t->captures[i];
+        if (c->inner != v) continue;
+        return c->outer ? Py_NewRef((PyObject *)c->outer)
+                        : py_tensor_take(stk_tensor_retain(c->constant));
+    }
+    for (Py_ssize_t i = 0; i < t->nvariables; i++)
+        if (t->variables[i].leaf == v) return Py_NewRef((PyObject *)t->variables[i].variable);
+    Py_RETURN_NONE;
 }
 
 /* leaf(variable): its value when the run starts. */
@@ -428,6 +447,7 @@ PyObject *py_stop_gradient(PyObject *module, PyObject *args, PyObject *kwargs)
         r = stop_eager((py_tensor *)x);
     else
         PyErr_SetString(PyExc_TypeError, "<tf.Tensor> is out of scope and cannot be used here.");
+    if (r && py_recorders) r = py_tell(r, Py_BuildValue("sOO", "stop", x, r));
     Py_DECREF(x);
     return r;
 }
@@ -451,13 +471,11 @@ PyObject *py_get_trace(PyObject *module, PyObject *u)
 
 int py_init_trace(PyObject *module)
 {
-    static PyMethodDef methods[] = {{"input", trace_input, METH_VARARGS, NULL},
-                                    {"leaf", trace_leaf, METH_O, NULL},
-                                    {"capture", trace_capture, METH_O, NULL},
-                                    {"custom", trace_custom, METH_VARARGS, NULL},
-                                    {"dump", trace_dump, METH_NOARGS, NULL},
-                                    {"place", trace_place, METH_O, NULL},
-                                    {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {
+        {"input", trace_input, METH_VARARGS, NULL}, {"leaf", trace_leaf, METH_O, NULL},
+        {"capture", trace_capture, METH_O, NULL},   {"custom", trace_custom, METH_VARARGS, NULL},
+        {"source", trace_source, METH_O, NULL},     {"dump", trace_dump, METH_NOARGS, NULL},
+        {"place", trace_place, METH_O, NULL},       {NULL, NULL, 0, NULL}};
     static PyGetSetDef getters[] = {{"captures", list_captures, NULL, NULL, NULL},
                                     {"variables", get_variables, NULL, NULL, NULL},
                                     {"assigned", get_assigned, NULL, NULL, NULL},

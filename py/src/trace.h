@@ -51,6 +51,7 @@ PyObject *py_functions_eager(PyObject *module, PyObject *yes);
 
 /* host.c, control.c */
 PyObject *py_taped(PyObject *module, PyObject *unused);
+PyObject *py_effects(PyObject *module, PyObject *unused);
 PyObject *py_host_call(PyObject *module, PyObject *args);
 PyObject *py_note_gradient(PyObject *module, PyObject *args);
 PyObject *py_flow_cond(PyObject *module, PyObject *args);

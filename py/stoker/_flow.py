@@ -89,7 +89,11 @@ def _record(run, inputs=(), captures=()):
         symbols = [body.input(t.dtype, dims(t)) for t in inputs]
         for c in captures:
             body.capture(c)
-        made = run(*symbols)
+        _stoker.tell("enter", body, symbols)
+        try:
+            made = run(*symbols)
+        finally:
+            _stoker.tell("leave", body)
     return body, made
 
 
@@ -128,6 +132,7 @@ def cond(pred, then, orelse, align):
     y = _values(b, y, changed)
     _take(a, b)
     results = _stoker.flow_cond(pred, a, x, b, y)
+    _stoker.tell("cond", pred, a, x, b, y, changed, results)
     _assign(changed, results[len(x) - len(changed):])
     return finish(results)
 
@@ -254,6 +259,7 @@ def scan(body, rows, start, reverse=False):
     if not m:
         raise ValueError("scan needs something to scan")
     out = _stoker.flow_scan(trace, made, carried, rows, 0, reverse)
+    _stoker.tell("scan", trace, made, carried, rows, changed, reverse, out)
     _assign(changed, out[n:len(carried)])
     return out[:n], out[len(carried):]
 
@@ -288,6 +294,7 @@ def while_loop(test, body, values, most=0):
     made = _values(b, made, changed)
     _take(t, b)
     results = _stoker.flow_while(t, going, b, made, start, most)
+    _stoker.tell("while", t, going, b, made, start, changed, most, results)
     _assign(changed, results[n:])
     return results[:n]
 

@@ -93,8 +93,8 @@ def _like(input, value, dtype):
 def eye(num_rows, num_columns=None, batch_shape=None, dtype=float32, name=None):
     rows = int(static(num_rows))
     columns = rows if num_columns is None else int(static(num_columns))
-    one = np.eye(rows, columns, dtype=as_dtype(dtype).as_numpy_dtype)
-    return tensor(np.broadcast_to(one, _sizes(batch_shape or []) + [rows, columns]).copy())
+    one = o.cast(o.equal(o.expand_dims(tensor(np.arange(rows)), 1), tensor(np.arange(columns))), dtype)
+    return o.broadcast_to(one, _sizes(batch_shape) + [rows, columns]) if batch_shape is not None else one
 
 
 def linspace(start, stop, num, name=None, axis=0):

@@ -241,6 +241,7 @@ class Function(_stoker.FastFunction):
         self._signature = None if input_signature is None else tuple(input_signature)
         self._autograph, self._jit_compile = autograph, jit_compile
         self._traces, self._count = {}, 0
+        self._asked, self._asked_keys = [], set()  # specifications that get_concrete_function was given, and their traces
         self._why_eager = None
         self._lock = threading.RLock()
         self._created = False
@@ -493,7 +494,21 @@ class Function(_stoker.FastFunction):
             return _WithoutProgram(asked)
         made = copy.copy(made)
         made.asked, made.graph = asked, made
+        if call.key not in self._asked_keys:
+            self._asked_keys.add(call.key)
+            self._asked.append(asked.specs)
         return made
+
+    def _list_all_concrete_functions(self):
+        if self._signature is not None and not self._traces:
+            self.get_concrete_function()
+        made = [copy.copy(c) for c in self._traces.values()]
+        for c in made:
+            c.asked = c.asked or _Asked(self, *c._call.rebuild([TensorSpec(t.shape, t.dtype) for t in c._call.tensors]))
+        return made
+
+    def _trackable_children(self, save_type="checkpoint", **kwargs):
+        return {f"trace_{n}": c for n, c in enumerate(self._list_all_concrete_functions())}
 
     def __repr__(self):
         return f"<stoker function {self._name}>"

@@ -105,6 +105,13 @@ def _leaves(value, path):
         yield path, value
 
 
+def _stacked(items, zero):
+    """Items of a TensorArray; where all are still zero this is a constant."""
+    if any(i is not zero for i in items):
+        return o.stack(items)
+    return tensor(np.zeros([len(items)] + dims(zero), zero.dtype.as_numpy_dtype))
+
+
 class TensorArray:
     """A list of tensors that a loop writes to. Writing gives the array to go on with, as in TensorFlow."""
 
@@ -173,7 +180,7 @@ class TensorArray:
         zero = tensor(np.zeros(sizes, self._dtype.as_numpy_dtype))
         count = max(len(self._items), places) if self._dynamic else len(self._items)
         items = [zero if i is None else i for i in self._items] + [zero] * (count - len(self._items))
-        made._dense = o.stack(items) if items else tensor(np.zeros([0] + sizes, self._dtype.as_numpy_dtype))
+        made._dense = _stacked(items, zero)
         return made
 
     def in_loop(self, dense, item):
@@ -189,7 +196,7 @@ class TensorArray:
         made = self._copy()
         if made._dense is None:
             zero = tensor(np.zeros(dims(value), value.dtype.as_numpy_dtype))
-            made._dense = o.stack([zero if i is None else i for i in self._items])
+            made._dense = _stacked([zero if i is None else i for i in self._items], zero)
         place = o.reshape(o.cast(index, "int64"), [1, 1])
         made._dense = o.tensor_scatter_nd_update(made._dense, place, o.expand_dims(value, 0))
         return made
@@ -312,6 +319,9 @@ def _print_in_program(inputs, stream, summarize, sep, end):
         _print_now(nest.pack_sequence_as(list(inputs), values), stream, summarize, sep, end)
         return ()
 
+    if all(n in places or isinstance(x, (str, int, float, bool, type(None))) for n, x in enumerate(flat)) and len(flat) == len(inputs):
+        known = stream if stream is None or isinstance(stream, str) else "stdout" if stream is sys.stdout else None
+        run.saved = ("print", [None if n in places else x for n, x in enumerate(flat)], known, summarize, sep, end)
     _stoker.host_call(run, [flat[n] for n in places], [], [], "PrintV2", True)
 
 

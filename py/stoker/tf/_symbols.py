@@ -187,7 +187,7 @@ tf.sets from _other:
 tf.quantization from _other:
     fake_quant_with_min_max_vars fake_quant_with_min_max_args fake_quant_with_min_max_vars_per_channel
 tf.saved_model from _saved_model:
-    save load SaveOptions LoadOptions contains_saved_model
+    save load SaveOptions LoadOptions contains_saved_model Asset
 tf.types from _other:
     TensorLike
 tf.xla.experimental from _other:

@@ -39,7 +39,7 @@ def _compare(sign, test):
         x, y = _pair(x, y)
         if _is_symbolic(x) or _is_symbolic(y):
             good = _o.reduce_all(getattr(_o, _OPS[sign])(x, y))
-            return _check_in_program(good, lambda a, b: check(a, b, message), [x, y])
+            return _check_in_program(good, lambda a, b: check(a, b, message), [x, y], _NAMES[sign], message=message)
         a, b = _np.asarray(x.numpy()), _np.asarray(y.numpy())
         try:
             fine = bool(_np.all(test(a, b)))
@@ -53,6 +53,8 @@ def _compare(sign, test):
     return check
 
 
+_NAMES = {"==": "assert_equal", "!=": "assert_none_equal", "<": "assert_less", "<=": "assert_less_equal", ">": "assert_greater",
+          ">=": "assert_greater_equal"}
 _OPS = {"==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 
 
@@ -66,9 +68,12 @@ def _pair(x, y):
     return _tensor(x), _tensor(y)
 
 
-def _check_in_program(good, check, inputs):
-    """The program tests the condition itself; only where it does not hold Python is called, to complain."""
+def _check_in_program(good, check, inputs, title, **options):
+    """The program tests the condition itself; only where it does not hold Python is called, to complain. A saved function calls
+    the function of that title with these options then."""
     from stoker import _flow
+
+    check.saved = ("assert", title, {k: None if v is None else float(v) if k in ("rtol", "atol") else v for k, v in options.items()})
 
     def complain():
         _stoker.host_call(check, inputs, [], [], "Assert", True)
@@ -90,7 +95,8 @@ def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=N
     if _is_symbolic(x) or _is_symbolic(y):
         eps = 10 * float(_np.finfo(x.dtype.as_numpy_dtype).eps)
         far = _o.abs(x - y) <= (eps if atol is None else atol) + (eps if rtol is None else rtol) * _o.abs(y)
-        return _check_in_program(_o.reduce_all(far), lambda a, b: assert_near(a, b, rtol, atol, message), [x, y])
+        return _check_in_program(_o.reduce_all(far), lambda a, b: assert_near(a, b, rtol, atol, message), [x, y],
+                                 "assert_near", rtol=rtol, atol=atol, message=message)
     eps = 10 * _np.finfo(x.dtype.as_numpy_dtype).eps
     rtol, atol = eps if rtol is None else float(rtol), eps if atol is None else float(atol)
     a, b = x.numpy(), y.numpy()
@@ -104,7 +110,7 @@ def _against_zero(title, test, sign):
         x = _tensor(x)
         if _is_symbolic(x):
             good = _o.reduce_all(getattr(_o, _OPS[sign])(x, _tensor(0, x.dtype)))
-            return _check_in_program(good, lambda a: check(a, message), [x])
+            return _check_in_program(good, lambda a: check(a, message), [x], title, message=message)
         array = _np.asarray(x.numpy())
         if not _np.all(test(array)):
             lead = f"{message}\n" if message else ""
@@ -123,7 +129,8 @@ assert_non_positive = _against_zero("assert_non_positive", lambda a: a <= 0, "<=
 def Assert(condition, data=None, summarize=None, name=None):
     if _is_symbolic(condition):
         values = [_tensor(d) for d in data or [] if hasattr(d, "dtype")]
-        return _check_in_program(_o.reduce_all(condition), lambda c, *d: Assert(c, list(d) or data), [condition] + values)
+        return _check_in_program(_o.reduce_all(condition), lambda c, *d: Assert(c, list(d) or data), [condition] + values, "Assert",
+                                 data=None if values else [str(d) for d in data or []])
     if not bool(_np.all(_static(condition))):
         shown = "\n".join(str(d.numpy() if hasattr(d, "numpy") else d) for d in (data or []))
         _errors.invalid(f"Expected 'tf.Tensor(False, shape=(), dtype=bool)' to be true. Summarized data: {shown}")
@@ -211,7 +218,8 @@ def check_numerics(tensor, message, name=None):
         if bad:
             _errors.invalid(f"{message} : Tensor had {' and '.join(bad)} values", "CheckNumerics")
     else:
-        _check_in_program(_o.reduce_all(_o.is_finite(x)), lambda a: (check_numerics(a, message), None)[1], [x])
+        _check_in_program(_o.reduce_all(_o.is_finite(x)), lambda a: (check_numerics(a, message), None)[1], [x], "check_numerics",
+                          message=message)
     return x
 
 

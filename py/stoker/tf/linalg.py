@@ -71,13 +71,13 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
 def band_part(input, num_lower, num_upper, name=None):
     x = _tensor(input)
     h, w = _dims(x)[-2:]
-    below = _np.arange(h)[:, None] - _np.arange(w)[None, :]
+    below = _o.subtract(_o.expand_dims(_tensor(_np.arange(h)), 1), _tensor(_np.arange(w)))
 
     def inside(distance, most):  # a negative number is no border; it may be known only when the program runs
         most = _o.cast(_tensor(most), "int64")
-        return _o.logical_or(_o.less(most, _tensor(0, "int64")), _o.less_equal(_tensor(distance, "int64"), most))
+        return _o.logical_or(_o.less(most, _tensor(0, "int64")), _o.less_equal(distance, most))
 
-    return _o.where(_o.logical_and(inside(below, num_lower), inside(-below, num_upper)), x, _o.zeros_like(x))
+    return _o.where(_o.logical_and(inside(below, num_lower), inside(_o.negative(below), num_upper)), x, _o.zeros_like(x))
 
 
 def _square_host(name, function):
