@@ -134,6 +134,12 @@ static stk_status own_prepare(stk_launch *launch, stk_error *err)
     return STK_OK;
 }
 
+/* matmul_parts: each batch takes a stretch of the columns of one a, and of the rows of one b. */
+static bool is_in_summands(const stk_gemm *g)
+{
+    return g->batch > 1 && !g->ta && g->batch_a == g->k && g->lda == g->batch * g->k;
+}
+
 typedef void product_fn(const stk_gemm_job *job);
 
 static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_fn *run)
@@ -141,6 +147,7 @@ static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
     const stk_gemm_cut cut = stk_gemm_own_cut(g);
+    const bool first_summand = is_in_summands(g);
     stk_gemm_part r;
     for (int64_t at = lo; stk_gemm_next(g, cut, &at, hi, &r);) {
         stk_gemm_job job = {.whole = g,
@@ -151,6 +158,7 @@ static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_
                             .row_hi = r.row_hi,
                             .col_lo = r.col_lo,
                             .col_hi = r.col_hi,
+                            .back = first_summand && r.batch == 0,
                             .scratch = launch->room};
         run(&job);
     }

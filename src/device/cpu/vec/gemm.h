@@ -15,6 +15,9 @@ typedef struct stk_gemm_job {
     int64_t row_lo, row_hi, col_lo, col_hi;
     void *scratch; /* bytes as asked for below, aligned to 64, for this job alone */
     bool wide;     /* pairs only: c holds floats, which are not rounded */
+    /* May add up from the last term to the first. Walking down the rows of b a prefetcher runs a dozen rows past the end, and takes
+     * them from the core that owns what comes there (owners.c); walking up, it leaves these alone. */
+    bool back;
 } stk_gemm_job;
 
 /* By element type; NULL where there is none. Half types add up in float and round once. */
