@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* More steps than the first trial of threads (trial.c) has. */
-enum { BATCH = 10, IN = 100, HIDDEN = 128, OUT = 10, STEPS = 100, WEIGHTS = 4 };
+enum { FEW = 10, MORE = 32, IN = 100, HIDDEN = 128, OUT = 10, STEPS = 100, WEIGHTS = 4 };
 
 static const char *const NAMES[WEIGHTS] = {"w1", "b1", "w2", "b2"};
 static const int64_t SHAPES[WEIGHTS][2] = {{IN, HIDDEN}, {HIDDEN}, {HIDDEN, OUT}, {OUT}};
@@ -38,14 +38,14 @@ static void update(stk_graph *g, stk_val w, stk_val d, const char *name, int32_t
     stk_g_assign(g, w, stk_g_sub(g, w, stk_g_mul(g, rate, stk_g_div(g, numerator, root))));
 }
 
-static stk_graph *training_graph(bool mean)
+static stk_graph *training_graph(int64_t batch, bool mean)
 {
     stk_graph *g = NULL;
     stk_error err;
     stk_val w[WEIGHTS], d[WEIGHTS];
     CHECK_OK(stk_graph_new(&g, &err));
-    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){BATCH, IN});
-    stk_val y = stk_g_input(g, "y", STK_I32, 1, (int64_t[]){BATCH});
+    stk_val x = stk_g_input(g, "x", STK_F32, 2, (int64_t[]){batch, IN});
+    stk_val y = stk_g_input(g, "y", STK_I32, 1, (int64_t[]){batch});
     for (int i = 0; i < WEIGHTS; i++)
         w[i] = stk_g_variable(g, NAMES[i], STK_F32, RANKS[i], SHAPES[i]);
     stk_val h = stk_g_relu(g, stk_g_add(g, stk_g_matmul(g, x, w[0]), w[1]));
@@ -68,13 +68,13 @@ static void fill(stk_tensor *t, uint32_t seed, float scale)
     for (int64_t i = 0; i < stk_tensor_count(t); i++) ((float *)t->data)[i] = scale * noise(&seed);
 }
 
-static void feed(stk_program *p, stk_tensor **x, stk_tensor **y)
+static void feed(stk_program *p, int64_t batch, stk_tensor **x, stk_tensor **y)
 {
     stk_error err;
-    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){BATCH, IN}, x, &err));
-    CHECK_OK(stk_tensor_new(STK_I32, 1, (int64_t[]){BATCH}, y, &err));
+    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){batch, IN}, x, &err));
+    CHECK_OK(stk_tensor_new(STK_I32, 1, (int64_t[]){batch}, y, &err));
     fill(*x, 1, 1);
-    for (int i = 0; i < BATCH; i++) ((int32_t *)(*y)->data)[i] = i * 7 % OUT;
+    for (int i = 0; i < batch; i++) ((int32_t *)(*y)->data)[i] = i * 7 % OUT;
     CHECK_OK(stk_program_feed(p, "x", *x, &err));
     CHECK_OK(stk_program_feed(p, "y", *y, &err));
 }
@@ -85,13 +85,14 @@ typedef struct plan_facts {
 } plan_facts;
 
 /* The weights after some steps. */
-static void train(bool mean, int32_t threads, bool no_fuse, stk_tensor **weights, plan_facts *facts)
+static void train(int64_t batch, bool mean, int32_t threads, bool no_fuse, stk_tensor **weights,
+                  plan_facts *facts)
 {
     stk_error err;
     stk_device *device = NULL;
     stk_program *p = NULL;
     stk_tensor *x = NULL, *y = NULL;
-    stk_graph *g = training_graph(mean);
+    stk_graph *g = training_graph(batch, mean);
     CHECK_OK(stk_device_open("default", threads, &device, &err));
     stk_program_options options = stk_program_options_defaults();
     options.device = device;
@@ -105,7 +106,7 @@ static void train(bool mean, int32_t threads, bool no_fuse, stk_tensor **weights
         CHECK_OK(stk_store_set(stk_program_store(p), NAMES[i], w, &err));
         stk_tensor_release(w);
     }
-    feed(p, &x, &y);
+    feed(p, batch, &x, &y);
     CHECK_OK(stk_program_run(p, STEPS, &err));
     *facts = (plan_facts){0};
     for (int64_t k = 0; k < p->plan.ntasks; k++) {
@@ -137,17 +138,19 @@ static bool same_bits(stk_tensor **a, stk_tensor **b)
     return same;
 }
 
-static void check_threads(bool mean)
+/* x . w1 is made of summands (h . w2 is too small), and both gradients have updates: five launches in two regions. With more
+ * rows those between product and gradient are shared as well: seven launches in a region of their own. */
+static void check_threads(int64_t batch, bool mean, int shared, int regions)
 {
     stk_tensor *one[WEIGHTS], *more[WEIGHTS];
     plan_facts facts;
-    train(mean, 1, false, one, &facts);
+    train(batch, mean, 1, false, one, &facts);
     CHECK(facts.shared == 0 && facts.summands == 1);
-    for (int32_t threads = 2; threads <= 4; threads += 2) {
-        train(mean, threads, false, more, &facts);
-        CHECK(facts.summands == 1); /* x . w1; h . w2 is too small */
-        CHECK_MSG(facts.shared == 5 && facts.regions == 2, "%d launches in %d regions",
-                  facts.shared, facts.regions); /* that, and two gradients with updates */
+    for (int32_t threads = 2; threads <= 16; threads *= threads) {
+        train(batch, mean, threads, false, more, &facts);
+        CHECK(facts.summands == 1);
+        CHECK_MSG(facts.shared == shared && facts.regions == regions, "%d launches in %d regions",
+                  facts.shared, facts.regions);
         CHECK(same_bits(one, more));
         release(more);
     }
@@ -156,23 +159,31 @@ static void check_threads(bool mean)
 
 TEST(any_number_of_threads_gives_the_same_bits)
 {
-    check_threads(true);
-    check_threads(false);
+    check_threads(FEW, true, 5, 2);
+    check_threads(FEW, false, 5, 2);
+    check_threads(MORE, true, 12, 3);
+    check_threads(MORE + 1, true, 5, 2); /* rows that two owners cannot halve */
 }
 
 /* Without fusion the update is not contracted either: close, not equal. */
-TEST(groups_agree_with_single_operations)
+static void check_single(int64_t batch)
 {
     stk_tensor *grouped[WEIGHTS], *single[WEIGHTS];
     plan_facts facts;
-    train(true, 2, false, grouped, &facts);
-    train(true, 2, true, single, &facts);
+    train(batch, true, 2, false, grouped, &facts);
+    train(batch, true, 2, true, single, &facts);
     CHECK(facts.summands == 0);
     for (int i = 0; i < WEIGHTS; i++)
         for (int64_t k = 0; k < stk_tensor_count(grouped[i]); k++)
             CHECK_NEAR(((float *)grouped[i]->data)[k], ((float *)single[i]->data)[k], 2e-3);
     release(grouped);
     release(single);
+}
+
+TEST(groups_agree_with_single_operations)
+{
+    check_single(FEW);
+    check_single(MORE);
 }
 
 TEST_MAIN()

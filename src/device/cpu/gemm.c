@@ -24,8 +24,11 @@ static int64_t least_rows(const stk_gemm *g)
 /* Where rows do not make two parts, columns do. */
 bool stk_gemm_by_columns(const stk_gemm *g)
 {
-    enum { SMALL_B = 64 * 1024 }; /* elements: stays in L2 beside a part of a and c */
-    if (g->n < 2 * COLUMNS) return false;
+    enum {
+        SMALL_B = 64 * 1024,
+        TINY_B = 4 * 1024
+    }; /* elements: in L2 beside a part of a and c; packed in no time */
+    if (g->n < 2 * COLUMNS || (g->tb && g->m > 1 && g->k * g->n <= TINY_B)) return false;
     if (g->batch == 1 && g->m > 1 && g->m < 2 * least_rows(g)) return true;
     if (g->n < 4 * g->m) return false;
     /* A transposed b is packed: by columns each part packs its own. */

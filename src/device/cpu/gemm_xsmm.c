@@ -22,9 +22,11 @@ typedef struct code {
     int64_t block;
 } code;
 
+/* Few rows are two blocks where they can be, for two threads. */
 static stk_gemm_cut cut_of(const stk_gemm *g)
 {
-    return (stk_gemm_cut){false, g->m <= BLOCK ? stk_max_i64(g->m, 1) : BLOCK};
+    if (g->m > BLOCK) return (stk_gemm_cut){false, BLOCK};
+    return (stk_gemm_cut){false, g->m % 2 || g->m == 0 ? stk_max_i64(g->m, 1) : g->m / 2};
 }
 
 /* Sizes beyond MOST are no small product any more, and its code would become long. The library itself is

@@ -12,6 +12,7 @@ typedef struct stk_cut {
     int64_t units, scale;
     int32_t parts, threads;
     bool follows; /* in the region of the one before */
+    bool few;     /* heads a region of rows that are shared out although they are few */
 } stk_cut;
 static inline stk_cut *stk_cut_of(const stk_task *t) { return t->own; }
 
@@ -44,6 +45,8 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units);
 /* owners.c: cuts a small product in two when it is a summand or a gradient that is used for an update at once. Is it
  * the head of its region (alone), or does it come on top of one? */
 bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone);
+/* Is the task, with few rows, made of the summands of a product that has two owners? Then these share its rows. */
+bool stk_plan_share_rows(stk_plan *p, const stk_election *e, int64_t k);
 /* Small gradients and their updates go to the end, where they share one region. */
 void stk_plan_gradients_last(stk_plan *p);
 

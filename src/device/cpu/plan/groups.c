@@ -91,7 +91,8 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, 
         return false;
     }
     int64_t grain = own->impl->grain ? own->impl->grain(t->params) : 1;
-    if (t->kernel != STK_K_CHAIN && own->units / stk_max_i64(grain, 1) < h->parts) return false;
+    if (t->kernel != STK_K_CHAIN && !h->few && own->units / stk_max_i64(grain, 1) < h->parts)
+        return false;
     for (int64_t m = head; m < next; m++)
         if (!gets_along(p, &p->tasks[m], t, h->units)) return false;
     return meets(p, head, next, k) && is_apart(p, first, head, k);
@@ -125,7 +126,7 @@ static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t
     stk_cut *h = stk_cut_of(&p->tasks[head]);
     int64_t next = head + 1, lead = leading_units(&p->tasks[head]), units = h->units;
     int32_t parts = h->parts;
-    if (parts > 1 &&
+    if (parts > 1 && !h->few &&
         (lead >= parts || lead >= MOST_PARTS / 4)) { /* as the head of a row-wise group? */
         h->units = lead;
         while (h->parts > lead) h->parts /= 2;
@@ -177,6 +178,7 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
         p->tasks[head].group = p->groups;
         stk_cut_of(&p->tasks[head])->scale = 1;
         bool owned = stk_plan_own(p, e, head, true);
+        if (!owned) stk_plan_share_rows(p, e, head);
         int64_t next = gather(p, e, head, head);
         while (owned && take_gradient(p, e, head, next)) next = gather(p, e, head, next);
         p->groups++;

@@ -6,6 +6,7 @@
  *     y = x . w      matmul_parts (the graph's summands pass makes it): owner i multiplies its columns of x with its rows of w; then the two summands,
  *                    [batch, out] each, are added by whoever needs them: all that crosses from core to core
  *     dw = x' . dy   owner i computes its rows, and updates these rows of w and of the optimizer's slots at once
+ *     in between     each owner takes half of an even batch, from adding up the summands to dy, where that is worth a region
  *
  * Halves are whole stretches of memory on purpose. Cut by columns instead, the halves of all rows alternate, and a core
  * that reads ahead keeps taking away what the other one is about to write: measured, an update is then four times
@@ -18,6 +19,7 @@ enum {
     OWNERS = STK_CPU_OWNERS,
     LEAST_NS = 2000, /* of one core: less is not worth waking the other one */
     MOST_NS = 50000, /* products that are shared out by rows anyway */
+    ROWS_NS = 800,   /* of adding up the summands: fewer rows than that stay together */
     WINDOW = 64,     /* tasks to look at */
 };
 
@@ -95,4 +97,28 @@ bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
     c->threads = OWNERS; /* whether that pays is tried out while the program runs (trial.c) */
     t->scratch_bytes = stk_impl_memory(c->impl, t->params, OWNERS, e->threads);
     return true;
+}
+
+bool stk_plan_share_rows(stk_plan *p, const stk_election *e, int64_t k)
+{
+    stk_task *t = &p->tasks[k];
+    stk_cut *c = stk_cut_of(t);
+    const stk_chain *chain = t->params;
+    if (e->no_group || e->threads < OWNERS || t->kernel != STK_K_CHAIN || c->parts != 1)
+        return false;
+    if (chain->segments != 1 || chain->rank < 2 || chain->dim[0] % OWNERS || ns_of(t) < ROWS_NS)
+        return false;
+    for (int64_t m = k - 1; m >= 0 && m >= k - WINDOW; m--) {
+        const stk_task *from = &p->tasks[m];
+        if (!stk_task_feeds(p, from, t) || from->kernel != STK_K_GEMM) continue;
+        if (!is_in_parts(from->params) || stk_cut_of(from)->parts != OWNERS) continue;
+        *c = (stk_cut){.impl = c->impl,
+                       .units = OWNERS,
+                       .scale = t->count / OWNERS,
+                       .parts = OWNERS,
+                       .threads = OWNERS,
+                       .few = true};
+        return true;
+    }
+    return false;
 }
