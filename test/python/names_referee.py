@@ -35,6 +35,22 @@ def tensor_protos_with_shapes():
 
 
 @program
+def drawn_classes():
+    tf.random.set_seed(7)
+    weights = tf.constant([[0.0, 1, 2], [2, 0, float("-inf")]])
+    made = [tf.random.categorical(weights, 7, seed=3) for _ in range(3)] + [tf.random.categorical(weights, 2) for _ in range(2)]
+    return made, tf.random.stateless_categorical(weights, 6, seed=[1, 2]), tf.random.categorical(tf.cast(weights, tf.float16), 5, tf.int32)
+
+
+@program
+def sparse_reductions():
+    twice = tf.SparseTensor([[0, 0], [0, 0], [1, 1]], [1, 2, 3], [3, 2])
+    below = tf.SparseTensor([[0, 0], [1, 0], [1, 1]], [-7.0, 4, 3], [3, 2])
+    return [(reduce(x, axis, keepdims=keep)) for x in (twice, below) for reduce in (tf.sparse.reduce_sum, tf.sparse.reduce_max)
+            for axis in (None, 0, -1, [0, 1]) for keep in (False, True)]
+
+
+@program
 def sparse_as_messages():
     one, rows = tf.sparse.from_dense([[1, 0], [0, 3]]), tf.sparse.from_dense([[1, 0, 2], [0, 0, 3]])
     single, many = tf.io.serialize_sparse(one), tf.io.serialize_many_sparse(rows)

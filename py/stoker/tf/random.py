@@ -148,18 +148,28 @@ def shuffle(value, seed=None, name=None):
     return _o.gather(value, order)
 
 
-def _gumbel_argmax(logits, unit, dtype):
-    """The index that has the largest logit + Gumbel noise: a draw by those weights."""
-    tiny = _tensor(1e-30 if unit.dtype.name == "float64" else 1e-20, unit.dtype)
-    noise = -_o.log(-_o.log(_o.maximum(unit, tiny)))
-    return _o.cast(_o.argmax(_o.expand_dims(logits, 1) + noise, axis=2), dtype)
+def _by_weights(logits, unit, dtype):
+    """For each number of [rows, samples] between 0 and 1 the class in whose share of its row it falls, as TensorFlow counts them:
+    in float64, with logits that are not finite left out."""
+    logits = _o.cast(logits, "float64")
+    finite = _o.is_finite(logits)
+    least = _o.broadcast_to(_tensor(-1e300, "float64"), _dims(logits))
+    top = _o.reduce_max(_o.where(finite, logits, least), axis=1, keepdims=True)
+    share = _o.where(finite, _o.exp(logits - top), _o.zeros_like(logits))
+    ends = _o.cumsum(share, 1)
+    below = _o.less_equal(_o.expand_dims(ends, 1), _o.expand_dims(unit * ends[:, -1:], 2))
+    return _o.reduce_sum(_o.cast(below, dtype), axis=2)
 
 
 def categorical(logits, num_samples, dtype=None, seed=None, name=None):
-    logits = _tensor(logits)
-    rows, classes = _dims(logits)
-    unit = uniform([rows, int(_static(num_samples)), classes], dtype=logits.dtype, seed=seed)
-    return _gumbel_argmax(logits, unit, dtype or "int64")
+    logits, samples, dtype = _tensor(logits), int(_static(num_samples)), _as_dtype(dtype or "int64")
+    sizes = [_dims(logits)[0], samples]
+    if _base.recording():
+        unit = uniform(sizes, dtype="float64", seed=seed)
+    else:
+        stream = _stream(("categorical", logits.dtype.name, dtype.name), seed, 256 * sizes[0] * 8 * -(-samples // 4))
+        unit = _tensor(_philox.uniform(stream, sizes, "float64"))
+    return _by_weights(logits, unit, dtype)
 
 
 def _numpy_generator(title, seed):
@@ -234,9 +244,8 @@ def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32
 
 def stateless_categorical(logits, num_samples, seed, dtype="int64", name=None):
     logits = _tensor(logits)
-    rows, classes = _dims(logits)
-    unit = stateless_uniform([rows, int(_static(num_samples)), classes], seed, dtype=logits.dtype)
-    return _gumbel_argmax(logits, unit, dtype)
+    unit = stateless_uniform([_dims(logits)[0], int(_static(num_samples))], seed, dtype="float64")
+    return _by_weights(logits, unit, _as_dtype(dtype))
 
 
 def stateless_shuffle(value, seed, alg="auto_select", name=None):
