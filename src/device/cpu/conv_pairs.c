@@ -19,7 +19,9 @@
 #include <string.h>
 
 enum { DATA_BAND = 1 << 15, ROWS = 1 << 17, PIXELS_LEAST = 96, PIXELS_MOST = 512, GAP = 16 };
-enum { NARROW = 8 }; /* fewer results per pixel: gathering would cost as much as multiplying */
+enum {
+    NARROW = 8
+}; /* fewer results per pixel: gathering costs as much as multiplying, lanes stay empty */
 
 enum { FORWARD, BACK, WEIGHT };
 
@@ -93,7 +95,7 @@ static bool supports(const stk_conv *c, int kind)
     double phases = 1, taps = 1, reach = 1;
     if (c->dtype != STK_BF16 || c->groups != 1 || !stk_isa_has_pairs()) return false;
     if ((kind == BACK ? c->oc : c->ic) % 2 || c->n < 1) return false;
-    if (kind != WEIGHT && (kind == BACK ? c->ic : c->oc) < NARROW) return false;
+    if ((kind == BACK ? c->ic : c->oc) < NARROW) return false;
     for (int i = 0; i < 3; i++) {
         phases *= (double)stk_min_i64(c->stride[i], c->in[i]);
         taps *= (double)c->kernel[i];

@@ -32,6 +32,8 @@ stk_status stk_pass_simplify(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fold, CSE, DCE */
 stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fma, lerp, ... */
+/* Elementwise readers of widened half values widen them themselves; the last one. */
+stk_status stk_pass_recast(const stk_graph *g, stk_graph **out, stk_error *err);
 /* Products with trained weights as summands. */
 stk_status stk_pass_summands(const stk_graph *g, stk_graph **out, stk_error *err);
 /* What the device does not take, as islands that run on the CPU; one row each in the list. */

@@ -117,10 +117,23 @@ static void find_last_uses(builder *b)
     }
 }
 
-static void add_op(builder *b, const stk_node *n)
+/* A cast that only names the lane of an input anew (bfloat16 to float32, both floats in a chain) shares its register. */
+static bool shares_register(const builder *b, const stk_node *n)
+{
+    const stk_type *in = stk_type_of(b->g, n->in[0]), *out = stk_type_of(b->g, n->out);
+    return n->op == STK_OP_CAST && !inside(b, n->in[0]) && !b->chains->outside[n->out] &&
+           out->dtype == STK_F32 && stk_lane_of(in->dtype) == STK_LANE_F32;
+}
+
+/* `index`: of the node in its cluster, as find_last_uses() counts. */
+static void add_op(builder *b, const stk_node *n, int32_t index)
 {
     stk_chain *c = b->chain;
     const stk_type *out = stk_type_of(b->g, n->out);
+    if (shares_register(b, n)) {
+        b->reg[n->out] = b->reg[n->in[0]];
+        return;
+    }
     if (c->ops == STK_CHAIN_OPS) {
         b->full = "ops";
         return;
@@ -150,8 +163,8 @@ static void add_op(builder *b, const stk_node *n)
     for (int32_t i = 0; i < n->nin; i++) {
         bool is_output = false;
         for (int32_t o = 0; o < c->outputs; o++) is_output |= b->out_val[o] == n->in[i];
-        if (inside(b, n->in[i]) && b->last_use[n->in[i]] == c->ops && !is_output)
-            b->busy[r[i]] = false;
+        bool temporary = inside(b, n->in[i]) && r[i] >= c->inputs + c->constants;
+        if (temporary && b->last_use[n->in[i]] == index && !is_output) b->busy[r[i]] = false;
     }
     c->ops++;
 }
@@ -219,8 +232,9 @@ stk_status stk_plan_chain(stk_plan *p, stk_chains *chains, int32_t id, stk_task 
     b.shape = stk_type_of(p->g, p->g->nodes[last].out)->shape; /* all have the same */
     find_last_uses(&b);
     enter_all(&b);
-    for (int32_t k = first_node(&b); k >= 0 && !b.full; k = next_node(&b, k)) {
-        add_op(&b, &p->g->nodes[k]);
+    int32_t index = 0;
+    for (int32_t k = first_node(&b); k >= 0 && !b.full; k = next_node(&b, k), index++) {
+        add_op(&b, &p->g->nodes[k], index);
         last = k;
     }
     forget_registers(&b);

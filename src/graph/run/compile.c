@@ -34,11 +34,10 @@ typedef struct pass {
 static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fuse, stk_graph **out,
                              stk_error *err)
 {
-    static const pass passes[] = {{"simplify", stk_pass_simplify},
-                                  {"simplify-again", stk_pass_simplify},
-                                  {"summands", stk_pass_summands},
-                                  {"contract", stk_pass_contract},
-                                  {"sweep", stk_pass_simplify}};
+    static const pass passes[] = {
+        {"simplify", stk_pass_simplify}, {"simplify-again", stk_pass_simplify},
+        {"summands", stk_pass_summands}, {"contract", stk_pass_contract},
+        {"sweep", stk_pass_simplify},    {"recast", stk_pass_recast}};
     size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL;
     STK_TRY(stk_pass_widen(g, device, &now, err));
