@@ -271,6 +271,22 @@ def causal_mask():
 
 
 @program
+def masks_of_numpy():
+    @tf.function(input_signature=[tf.TensorSpec([None, 5], F)])
+    def f(x):
+        return x
+
+    @tf.function(input_signature=[tf.TensorSpec([5, 5], F)])
+    def g(x):
+        return x * np.tri(5, dtype="float32") + np.eye(5, k=1, dtype="float32")
+
+    module = holder(f)
+    module.g = g
+    loaded = again(module)
+    return loaded.f(tf.ones([2, 5])), loaded.g(tf.ones([5, 5]))
+
+
+@program
 def two_inputs_of_one_size():
     @tf.function(input_signature=[tf.TensorSpec([None], F), tf.TensorSpec([None], F)])
     def f(x, y):

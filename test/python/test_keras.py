@@ -248,9 +248,27 @@ def test_recurrent_kernels_agree_with_the_steps():
             np.testing.assert_allclose(kernel, layer(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_export_says_what_to_do():
-    with pytest.raises(NotImplementedError, match="keras"):
-        _classifier().export("somewhere")
+def test_export_and_back(tmp_path):
+    """model.export, ExportArchive with two endpoints, and both as a layer that is trained further."""
+    model = _classifier()
+    x = np.random.default_rng(0).normal(size=(5,) + model.input_shape[1:]).astype("float32")
+    want = model(x, training=False).numpy()
+    model.export(str(tmp_path / "a"), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path / "a"))
+    np.testing.assert_allclose(loaded.serve(x[:2]), want[:2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(loaded.signatures["serving_default"](x)["output_0"], want, rtol=1e-5, atol=1e-6)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    archive.add_endpoint("infer", lambda x: model(x, training=False), input_signature=[tf.TensorSpec((None,) + model.input_shape[1:])])
+    archive.add_endpoint("twice", lambda x: 2 * model(x, training=False), input_signature=[tf.TensorSpec((None,) + model.input_shape[1:])])
+    archive.write_out(str(tmp_path / "b"), verbose=False)
+    np.testing.assert_allclose(tf.saved_model.load(str(tmp_path / "b")).twice(x), 2 * want, rtol=1e-5, atol=1e-6)
+    layer = keras.layers.TFSMLayer(str(tmp_path / "b"), call_endpoint="infer")
+    np.testing.assert_allclose(layer(x), want, rtol=1e-5, atol=1e-6)
+    assert len(layer.trainable_variables) == len(model.trainable_variables)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(loaded.serve(x) ** 2)
+    assert [g.shape for g in tape.gradient(loss, loaded.trainable_variables)] == [tuple(v.shape) for v in model.trainable_variables]
 
 
 # Files, both ways.

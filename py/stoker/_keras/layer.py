@@ -10,7 +10,7 @@ class TFLayer:
         self._tracked = []
 
     def _set_save_spec(self, inputs, args=None, kwargs=None):
-        """SavedModel is not written by Stoker: there is no specification to keep."""
+        """Models are saved with the shapes of their inputs: there is no specification to keep."""
 
     @property
     def _default_save_signature(self):

@@ -26,6 +26,7 @@ from stoker.tf import nn as nn
 from stoker.tf import ragged as ragged
 from stoker.tf import random as random
 from stoker.tf import sparse as sparse
+from stoker.tf import train as train
 
 def Assert(condition: Any, data: Any = None, summarize: Any = None, name: Any = None) -> Any: ...
 class CriticalSection:

@@ -6,7 +6,7 @@ import numpy as np
 
 from stoker import _flow, _stoker
 from stoker.tf._base import DType, Tensor, Variable, tensor
-from stoker.tf._sizes import counted, value_of
+from stoker.tf._sizes import banded, counted, value_of
 
 MOST = 1 << 33  # elements of a constant that is filled
 
@@ -39,6 +39,9 @@ class Replay:
             return tensor(np.array(self._ints(c["ints"]), kind).reshape(shape))
         if "fill" in c:
             return tensor(np.full(shape, c["fill"], kind))
+        if "band" in c:
+            low, high = (None if b is None else value_of(b, self.sizes) for b in c["band"])
+            return tensor(banded(*shape[-2:], low, high, c["in"], c["out"]).astype(kind).reshape(shape))
         return tensor(counted(shape[0], c["from"], c["step"], *self._ints([c["each"], c["period"]])).astype(kind))
 
     def _ints(self, numbers):
@@ -174,7 +177,8 @@ def check_description(told):
     check(_are(places, list, lambda p: _are(p, int) and len(p) == 2 and 0 <= p[0] < len(told["ranks"]) and 0 <= p[1] < told["ranks"][p[0]]), "open sizes")
     for c in told["constants"].values():
         if "key" not in c:
-            check_numbers(c["shape"] + c.get("ints", []) + [c[k] for k in ("each", "period") if k in c], len(places))
+            check_numbers(c["shape"] + c.get("ints", []) + [c[k] for k in ("each", "period") if k in c] +
+                          [b for b in c.get("band", []) if b is not None], len(places))
     check_events(told["prelude"], len(places))
     check_events(told["events"], len(places))
 

@@ -1,4 +1,5 @@
 """Functions of saved models: what is written of a tf.function, and what is called after it was read."""
+import abc
 import inspect
 
 import numpy as np
@@ -313,6 +314,22 @@ def _arguments_text(args, kwargs):
     lines = [f"  Positional arguments ({len(args)} total):"]
     lines += [f"    * {x!r}" for x in nest.map_structure(_as_spec, list(args))]
     return "\n".join(lines + [f"  Keyword arguments: {kwargs}"])
+
+
+class GenericFunction(abc.ABC):
+    """tf.types.experimental.GenericFunction: what tf.function and loading give."""
+
+
+GenericFunction.register(Function)
+GenericFunction.register(RestoredFunction)
+
+
+class ConcreteFunction(abc.ABC):
+    """tf.types.experimental.ConcreteFunction."""
+
+
+ConcreteFunction.register(Concrete)
+ConcreteFunction.register(RestoredConcrete)
 
 
 # Signatures: one function with named tensors, giving a dict.

@@ -48,6 +48,34 @@ class Asset:
         return {}
 
 
+class TrackableResource:
+    """Tables of the program: none of ours is one."""
+
+
+class TrackableView:
+    """The objects below an object."""
+
+    def __init__(self, root):
+        self._root = root
+
+    @property
+    def root(self):
+        return self._root
+
+    @classmethod
+    def children(cls, obj, save_type="checkpoint", **kwargs):
+        return children(obj)
+
+    def descendants(self):
+        found, todo = {}, [self._root]
+        while todo:
+            x = todo.pop(0)
+            if id(x) not in found:
+                found[id(x)] = x
+                todo += self.children(x).values()
+        return list(found.values())
+
+
 # Writing.
 
 def _functions_of(x):

@@ -139,7 +139,36 @@ def constant_formula(arrays, sizes):
     flat = [a.reshape(-1) for a in arrays]
     if all(a.size and (a == flat[0][0]).all() for a in flat):
         return {"fill": first.reshape(-1)[0].item(), "shape": shape}
-    return _counting(flat, shape, sizes) if first.ndim == 1 and first.dtype.kind in "iuf" else None
+    if first.ndim == 1:
+        return _counting(flat, shape, sizes) if first.dtype.kind in "iuf" else None
+    return _band(arrays, shape, sizes)
+
+
+def banded(rows, columns, low, high, inside, outside):
+    """A matrix with `inside` where low <= column - row <= high (None: no border), and `outside` elsewhere."""
+    offset = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    return np.where((True if low is None else offset >= low) & (True if high is None else offset <= high), inside, outside)
+
+
+def _band(arrays, shape, sizes):
+    """Triangles and diagonals, as masks of attention are."""
+    values = np.unique(arrays[0])
+    if len(values) != 2 or any(math.prod(a.shape[:-2]) != 1 for a in arrays):
+        return None
+    for inside, outside in (values, values[::-1]):
+        lows, highs = [], []
+        for a in arrays:
+            rows, columns = np.nonzero(a.reshape(a.shape[-2:]) == inside)
+            if not rows.size:
+                return None
+            low, high = int((columns - rows).min()), int((columns - rows).max())
+            lows.append(None if low == 1 - a.shape[-2] else low)
+            highs.append(None if high == a.shape[-1] - 1 else high)
+        fits = all((a.reshape(a.shape[-2:]) == banded(*a.shape[-2:], low, high, inside, outside)).all() for a, low, high in zip(arrays, lows, highs))
+        borders = [None if None in b else formula(b, sizes) for b in (lows, highs)]
+        if fits and all(b is not None or set(known) == {None} for b, known in zip(borders, (lows, highs))):
+            return {"band": borders, "in": inside.item(), "out": outside.item(), "shape": shape}
+    return None
 
 
 def counted(size, start, step, each, period):

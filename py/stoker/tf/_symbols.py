@@ -171,6 +171,12 @@ tf.test from _other:
     is_gpu_available is_built_with_cuda is_built_with_rocm gpu_device_name is_built_with_gpu_support TestCase
 tf.types.experimental from _other:
     TensorLike
+tf.types.experimental from _saved_functions:
+    GenericFunction ConcreteFunction
+tf.saved_model.experimental from _saved_model:
+    TrackableResource
+tf.train from _saved_model:
+    TrackableView
 tf.profiler.experimental from _profiler:
     start stop Trace Profile ProfilerOptions client=Client server=Client
 tf.signal from _signal:
