@@ -98,7 +98,9 @@ static int run(const cli_args *args)
         known = !strcmp(report->sets[i].name, options.set);
     if (!known) {
         stk_selftest_release(report);
-        return cli_usage(args, "--set %s: there are base, avx2 and avx512 of a cpu", options.set);
+        return cli_usage(args,
+                         "--set %s: there are base, avx2, avx512, amx and amx-emulated of a cpu",
+                         options.set);
     }
     int code = report->failures ? CLI_FAILED : CLI_OK;
     if (args->json) {
@@ -121,7 +123,7 @@ static int run(const cli_args *args)
 
 static const cli_option OPTIONS[] = {
     {"device", "NAME", "kernels of this device, as `stoker devices` lists them (default: cpu:0)"},
-    {"set", "NAME", "only this instruction set: base, avx2 or avx512"},
+    {"set", "NAME", "only this instruction set: base, avx2, avx512, amx or amx-emulated"},
     {"small", NULL, "only small shapes: under a checker that is slow, such as oclgrind"},
     {NULL, NULL, NULL},
 };
@@ -135,8 +137,10 @@ const cli_command cli_selftest = {
         "were found, against the reference kernels, on shapes at the edges of vectors and blocks.\n"
         "One row per kernel, implementation and instruction set: cases, wrong ones, the largest\n"
         "difference |got - want| / (1 + |want|), and where it was. Sets that this machine cannot\n"
-        "run are named as not run. With KERNEL, those whose names contain it. The exit code\n"
-        "is 0 when nothing was wrong.",
+        "run are named as not run. amx is avx512 with products of tiles; amx-emulated is the same\n"
+        "with tiles in plain C, for processors without, and runs when it is asked for by name.\n"
+        "STOKER_ISA=NAME makes any command compute with that set. With KERNEL, those whose names\n"
+        "contain it. The exit code is 0 when nothing was wrong.",
     .examples = "stoker selftest\nstoker selftest reduce\nstoker selftest --device gpu:0\n"
                 "# what to attach to a report about wrong results\nstoker selftest --json > "
                 "selftest.json\n",

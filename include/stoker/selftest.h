@@ -29,7 +29,7 @@ STK_API stk_selftest_options stk_selftest_options_defaults(void);
 
 /* An instruction set that kernels are written for. */
 typedef struct stk_selftest_set {
-    char name[16]; /* "base", "avx2", "avx512" */
+    char name[16]; /* "base", "avx2", "avx512", "amx"; "amx-emulated" when it is asked for */
     bool built;    /* this library has it */
     bool here;     /* and the processor, too */
     bool ran;      /* and it was asked for */

@@ -61,6 +61,9 @@ static const conv_case cases[] = {
     {"rows of tiles", 2, 16, 17, 1, {1, 5, 9}, {1, 1, 5}, ONE, ONE, {0, 0, 2}, {0, 0, 2}},
     {"tiles of 4x4, all edges", 2, 16, 16, 1, {1, 3, 13}, {1, 3, 3}, ONE, ONE, {0, 1, 2}, {0, 1, 0}},
     {"1x1", 3, 8, 20, 1, {1, 5, 5}, {1, 1, 1}, ONE, ONE, {0}, {0}},
+    {"1x1, many pixels", 3, 48, 33, 1, {1, 21, 19}, {1, 1, 1}, ONE, ONE, {0}, {0}},
+    {"1x1, padded", 2, 16, 16, 1, {1, 5, 6}, {1, 1, 1}, ONE, ONE, {0, 1, 0}, {0, 0, 1}},
+    {"1x1, shifted", 2, 16, 32, 1, {1, 5, 6}, {1, 1, 1}, ONE, ONE, {0, 1, 0}, {0, -1, 0}},
     {"1x1 stride", 3, 8, 16, 1, {1, 5, 6}, {1, 1, 1}, {1, 2, 2}, ONE, {0}, {0}},
     {"one pixel", 1, 1, 1, 1, {1, 1, 1}, {1, 1, 1}, ONE, ONE, {0}, {0}},
     {"empty batch", 0, 3, 8, 1, {1, 5, 5}, {1, 3, 3}, ONE, ONE, {0}, {0}},
@@ -166,8 +169,8 @@ static void *halves(const float *from, int64_t n)
     return to;
 }
 
-static const char *const half_names[] = {"pairs", "winograd", "winograd6"};
-enum { HALF_NAMES = sizeof half_names / sizeof half_names[0] };
+static const char *const half_names[] = {"pairs", "winograd", "winograd6", "tiles"};
+enum { HALF_NAMES = sizeof half_names / sizeof half_names[0], TILES = HALF_NAMES - 1 };
 
 static void compare_halves(const conv_case *k, stk_kernel kernel, const char *name)
 {
@@ -198,17 +201,25 @@ static void compare_halves(const conv_case *k, stk_kernel kernel, const char *na
     stk_free(expected);
 }
 
+/* Tiles by the processor's instructions where it has them, and by plain C where it can be (vec/tiles.h). */
 TEST(bfloat16_agrees_with_ref)
 {
-    int taken[HALF_NAMES] = {0};
-    for (int i = 0; i < KERNELS; i++)
-        for (int j = 0; j < HALF_NAMES; j++)
-            for (int k = 0; k < CASES; k++) {
-                stk_conv c = problem(&cases[k], STK_BF16);
-                taken[j] += takes_problem(kernels[i], half_names[j], &c);
-                compare_halves(&cases[k], kernels[i], half_names[j]);
-            }
-    for (int j = 0; j < HALF_NAMES; j++) CHECK(!stk_isa_has_pairs() || taken[j] > 20);
+    static const char *const sets[] = {"avx512", "amx", "amx-emulated"};
+    for (int set = 0; set < 3; set++) {
+        int taken[HALF_NAMES] = {0};
+        if (!stk_vec_find(sets[set])) continue;
+        stk_vec_use(stk_vec_find(sets[set]));
+        for (int i = 0; i < KERNELS; i++)
+            for (int j = set ? TILES : 0; j < HALF_NAMES; j++)
+                for (int k = 0; k < CASES; k++) {
+                    stk_conv c = problem(&cases[k], STK_BF16);
+                    taken[j] += takes_problem(kernels[i], half_names[j], &c);
+                    compare_halves(&cases[k], kernels[i], half_names[j]);
+                }
+        for (int j = 0; j < TILES; j++) CHECK(set || !stk_isa_has_pairs() || taken[j] > 20);
+        CHECK(taken[TILES] > 30 || !set);
+    }
+    stk_vec_use(NULL);
 }
 
 /* Rounded inputs: the bits may depend on the parts (sums of weights), never on the order they run in; images are

@@ -12,8 +12,13 @@ static const char *refuse_any(const stk_cl_device *d, const void *params)
     return stk_cl_refuse_lane(d, g->dtype);
 }
 
+enum { WIDE_DEPTH = 128 }; /* terms of a block of `wide`; between blocks its sums are in c */
+
 static const char *refuse_wide(const stk_cl_device *d, const void *params)
 {
+    const stk_gemm *g = params;
+    if ((g->dtype == STK_F16 || g->dtype == STK_BF16) && g->k > WIDE_DEPTH)
+        return "sums of half types would be rounded after every block of terms";
     return d->is_cpu ? refuse_any(d, params) : "meant for devices of type CPU";
 }
 
@@ -66,8 +71,8 @@ static void emit_wide(stk_cl_build *b, const void *params)
     while (rows > 16 && panels * stk_ceil_div(g->m, rows) < 2 * b->d->units) rows /= 2;
     if (g->m == 0 || g->n == 0 || g->batch == 0) return;
     p.rows = (int)rows;
-    snprintf(options, sizeof options, "-DSK_WIDE=1 -DSK_W=%d -DSK_MR=%d -DSK_KC=128%s", (int)width,
-             rows_at_once[b->variant], plain ? " -DSK_PLAIN=1" : "");
+    snprintf(options, sizeof options, "-DSK_WIDE=1 -DSK_W=%d -DSK_MR=%d -DSK_KC=%d%s", (int)width,
+             rows_at_once[b->variant], WIDE_DEPTH, plain ? " -DSK_PLAIN=1" : "");
     emit_product(b, g, options);
     for (int32_t i = 0; i < 3; i++) stk_cl_arg(b, i, item);
     put_ending(b, item, &p);

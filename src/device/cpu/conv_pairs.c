@@ -1,5 +1,6 @@
-/* Convolutions of bfloat16 by dot products of pairs. What the pixels read is gathered into dense rows, some hundred pixels at a
- * time, and multiplied (vec/gemm_pairs.c); copying costs 2 / output channels of the product.
+/* Convolutions of bfloat16 by dot products of pairs or of tiles. What the pixels read is gathered into dense rows, some hundred
+ * pixels at a time, and multiplied (vec/gemm_pairs.c, vec/gemm_tiles.c); copying costs 2 / output channels of the product by
+ * pairs. Where a pixel reads one pixel, and neighbours read neighbours, the source itself is these rows.
  *
  * Two neighbouring channels take the place of one float, so phases, bands and runs are those of the float kernels with half of the
  * source's channels (conv_plan.h), which therefore must be even. Units are images.
@@ -7,7 +8,7 @@
  * Scratch of one part, each piece rounded up to a cache line:
  *
  *     [ band | rows | results, where pixels lie apart | their places | weights, turned for backward data
- *       | of the product | sums of backward weight ] */
+ *       | weights, packed for tiles | of the product | sums of backward weight ] */
 #include "base/memory.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
@@ -23,12 +24,12 @@ enum {
     NARROW = 8
 }; /* fewer results per pixel: gathering costs as much as multiplying, lanes stay empty */
 
-enum { FORWARD, BACK, WEIGHT };
+enum { FORWARD, BACK, WEIGHT, TILES = 4 }; /* one of three, and by tiles */
 
 typedef struct pairs_sizes {
     int64_t pixels; /* gathered at a time */
     int64_t ld;     /* floats between their rows */
-    int64_t band, rows, results, places, turned, product, sums, total; /* bytes */
+    int64_t band, rows, results, places, turned, packed, product, sums, total; /* bytes */
 } pairs_sizes;
 
 typedef struct pairs_state {
@@ -36,7 +37,9 @@ typedef struct pairs_state {
     stk_conv_plan plan;
     pairs_sizes size;
     int kind;
+    bool in_place; /* no gathering */
     const stk_vec *vec;
+    const stk_vec_gemm_tiles *tiles; /* NULL: by pairs */
     stk_conv_phases all;
 } pairs_state;
 
@@ -44,8 +47,11 @@ static int64_t line(int64_t bytes) { return stk_round_up(bytes, STK_ALIGN); }
 
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
-static void init_plan(const stk_conv *c, int kind, stk_conv *halved, stk_conv_plan *plan)
+static int kind_of(int way) { return way & ~TILES; }
+
+static void init_plan(const stk_conv *c, int way, stk_conv *halved, stk_conv_plan *plan)
 {
+    const int kind = kind_of(way);
     *halved = *c;
     if (kind == BACK)
         halved->oc /= 2;
@@ -72,11 +78,20 @@ static stk_gemm product_of(const stk_conv_plan *plan, int kind, int64_t pixels, 
     return g;
 }
 
-static void size_up(const stk_conv_plan *plan, int kind, pairs_sizes *s)
+/* Tiles go through weights and sums faster than the cache brings them, so more pixels pass them together; whole squares. */
+static int64_t pixels_of(int way, int64_t terms)
 {
+    enum { TILE_ROWS = 1 << 18, TILE_SUMS = 1 << 20, SIDE = 32 };
+    const int64_t room = !(way & TILES) ? ROWS : kind_of(way) == WEIGHT ? TILE_SUMS : TILE_ROWS;
+    const int64_t pixels = stk_min_i64(stk_max_i64(room / terms, PIXELS_LEAST), PIXELS_MOST);
+    return way & TILES ? pixels / SIDE * SIDE : pixels;
+}
+
+static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
+{
+    const int kind = kind_of(way);
     const int64_t terms = plan->rows, phases = stk_conv_plan_phases(plan);
-    *s = (pairs_sizes){.ld = stk_round_up(terms, GAP) + GAP};
-    s->pixels = stk_min_i64(stk_max_i64(ROWS / terms, PIXELS_LEAST), PIXELS_MOST);
+    *s = (pairs_sizes){.ld = stk_round_up(terms, GAP) + GAP, .pixels = pixels_of(way, terms)};
     s->band = line(stk_conv_plan_band(plan) * 4);
     s->rows = line(s->pixels * s->ld * 4);
     if (phases > 1) {
@@ -85,9 +100,16 @@ static void size_up(const stk_conv_plan *plan, int kind, pairs_sizes *s)
     }
     if (kind == BACK) s->turned = line(2 * plan->rows * plan->dest_c * 2);
     const stk_gemm g = product_of(plan, kind, s->pixels, 2 * terms, s->ld);
-    s->product = line(stk_vec_get()->gemm_pairs->scratch(&g));
+    const stk_vec *vec = stk_vec_get();
+    if (way & TILES) {
+        if (kind != WEIGHT) s->packed = line(vec->gemm_tiles->packed(&g));
+        s->product = line(vec->gemm_tiles->scratch(&g, kind != WEIGHT));
+    } else {
+        s->product = line(vec->gemm_pairs->scratch(&g));
+    }
     if (kind == WEIGHT) s->sums = line(2 * plan->rows * plan->dest_c * 4);
-    s->total = s->band + s->rows + s->results + s->places + s->turned + s->product + s->sums;
+    s->total =
+        s->band + s->rows + s->results + s->places + s->turned + s->packed + s->product + s->sums;
 }
 
 static bool supports(const stk_conv *c, int kind)
@@ -109,13 +131,22 @@ static bool supports(const stk_conv *c, int kind)
     return stk_conv_plan_band(&plan) >= 0;
 }
 
-static int64_t scratch(const stk_conv *c, int kind, int32_t parts)
+/* Fewer than a tile of results or terms is mostly padding. */
+static bool tiles_support(const stk_conv *c, int kind)
+{
+    enum { LEAST = 16 };
+    const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    const int64_t results = kind == BACK ? c->ic : c->oc, source = kind == BACK ? c->oc : c->ic;
+    return stk_isa_has_tiles() && supports(c, kind) && results >= LEAST && source * taps >= LEAST;
+}
+
+static int64_t scratch(const stk_conv *c, int way, int32_t parts)
 {
     stk_conv halved;
     stk_conv_plan plan;
     pairs_sizes size;
-    init_plan(c, kind, &halved, &plan);
-    size_up(&plan, kind, &size);
+    init_plan(c, way, &halved, &plan);
+    size_up(&plan, way, &size);
     return size.total * parts;
 }
 
@@ -148,16 +179,29 @@ static void discard(stk_launch *launch)
     launch->state = NULL;
 }
 
-static stk_status prepare(stk_launch *launch, int kind, stk_error *err)
+/* One phase of one tap, and pixels lie in the source as in the result. */
+static bool reads_in_place(const stk_conv_plan *plan, const stk_conv_phases *all)
+{
+    bool same = plan->taps == 1 && all->count == 1 && !all->phase[0].padded;
+    for (int i = 0; i < 3; i++)
+        same &= plan->source[i] == plan->dest[i] && plan->conv->stride[i] == 1;
+    return same;
+}
+
+static stk_status prepare(stk_launch *launch, int way, stk_error *err)
 {
     pairs_state *s = launch->state = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "a convolution", sizeof *s);
-    s->kind = kind;
-    init_plan(launch->params, kind, &s->halved, &s->plan);
-    size_up(&s->plan, kind, &s->size);
+    s->kind = kind_of(way);
+    init_plan(launch->params, way, &s->halved, &s->plan);
+    size_up(&s->plan, way, &s->size);
     s->vec = stk_vec_get();
+    if (way & TILES) s->tiles = s->vec->gemm_tiles;
     stk_status status = stk_conv_phases_make(&s->plan, &s->all, err);
-    if (status != STK_OK) discard(launch);
+    if (status != STK_OK)
+        discard(launch);
+    else
+        s->in_place = reads_in_place(&s->plan, &s->all);
     return status;
 }
 
@@ -171,7 +215,9 @@ typedef struct basket {
     float *band, *rows, *sums;
     uint16_t *results;
     int64_t *places; /* pixels, where they lie apart */
-    void *product;
+    void *packed, *product;
+    const float *source;  /* what is multiplied: rows, or images in place; */
+    int64_t ld;           /* floats between its pixels */
     int64_t first, held;  /* pixels: of the first row, and rows */
     int64_t start, terms; /* of the phase, in numbers */
 } basket;
@@ -184,8 +230,11 @@ static basket open_basket(const pairs_state *s, char *memory, const void *w, voi
     b.results = (uint16_t *)(void *)(memory += z->rows);
     b.places = (int64_t *)(void *)(memory += z->results);
     memory += z->places + z->turned;
-    b.product = memory;
+    b.packed = memory;
+    b.product = memory += z->packed;
     b.sums = (float *)(void *)(memory + z->product);
+    b.source = b.rows;
+    b.ld = z->ld;
     return b;
 }
 
@@ -194,8 +243,8 @@ static void empty_basket(basket *b)
     const pairs_state *s = b->s;
     const int64_t c = s->plan.dest_c;
     if (!b->held) return;
-    const stk_gemm g = product_of(&s->plan, s->kind, b->held, b->terms, s->size.ld);
-    stk_gemm_job job = {.whole = &g, .a = b->rows, .scratch = b->product};
+    const stk_gemm g = product_of(&s->plan, s->kind, b->held, b->terms, b->ld);
+    stk_gemm_job job = {.whole = &g, .a = b->source, .scratch = b->product};
     job.row_hi = g.m;
     job.col_hi = g.n;
     uint16_t *y = b->y + b->first * c;
@@ -206,8 +255,9 @@ static void empty_basket(basket *b)
     } else {
         job.b = b->w + (s->kind == BACK ? b->start : 0);
         job.c = s->all.count > 1 ? b->results : y;
+        job.packed = s->tiles ? b->packed : NULL;
     }
-    s->vec->gemm_pairs->run(&job);
+    (s->tiles ? s->tiles->run : s->vec->gemm_pairs->run)(&job);
     for (int64_t i = 0; s->all.count > 1 && i < b->held; i++)
         memcpy(b->y + b->places[i] * c, b->results + i * c, (size_t)c * sizeof *b->y);
     b->first += b->held;
@@ -265,6 +315,26 @@ static void put_image(basket *b, const stk_conv_phase *p, const float *x, int64_
             }
 }
 
+static void put_in_place(basket *b, const float *x, int64_t images)
+{
+    const stk_conv_plan *plan = &b->s->plan;
+    const int64_t pixels = images * volume(plan->dest);
+    b->ld = plan->source_c;
+    while (b->first < pixels) {
+        b->source = x + b->first * plan->source_c;
+        b->held = stk_min_i64(pixels - b->first, b->s->size.pixels);
+        empty_basket(b);
+    }
+}
+
+/* The weights of a phase, once for all its pixels. */
+static void pack_weights(const basket *b)
+{
+    const pairs_state *s = b->s;
+    const stk_gemm g = product_of(&s->plan, s->kind, 1, b->terms, b->ld);
+    s->tiles->pack(&g, b->w + (s->kind == BACK ? b->start : 0), b->packed);
+}
+
 static void put_phases(basket *b, const float *x, int64_t images)
 {
     const pairs_state *s = b->s;
@@ -274,6 +344,11 @@ static void put_phases(basket *b, const float *x, int64_t images)
         b->terms = 0;
         b->first = 0;
         for (int64_t r = 0; r < p->runs; r++) b->terms += 2 * p->run[r].n;
+        if (s->tiles && s->kind != WEIGHT) pack_weights(b);
+        if (s->in_place) {
+            put_in_place(b, x, images);
+            continue;
+        }
         for (int64_t image = 0; image < images; image++) put_image(b, p, x, image);
         empty_basket(b);
     }
@@ -349,9 +424,15 @@ static void weight_finish(const stk_launch *launch)
 static bool forward_supports(const void *params) { return supports(params, FORWARD); }
 static bool back_supports(const void *params) { return supports(params, BACK); }
 static bool weight_supports(const void *params) { return supports(params, WEIGHT); }
+static bool forward_tiles_supports(const void *params) { return tiles_support(params, FORWARD); }
+static bool back_tiles_supports(const void *params) { return tiles_support(params, BACK); }
+static bool weight_tiles_supports(const void *params) { return tiles_support(params, WEIGHT); }
 STK_CONV_WAY(forward, FORWARD)
 STK_CONV_WAY(back, BACK)
 STK_CONV_WAY(weight, WEIGHT)
+STK_CONV_WAY(forward_tiles, FORWARD | TILES)
+STK_CONV_WAY(back_tiles, BACK | TILES)
+STK_CONV_WAY(weight_tiles, WEIGHT | TILES)
 
 const stk_impl stk_impl_conv_pairs = {.name = "pairs",
                                       .kernel = STK_K_CONV,
@@ -384,6 +465,40 @@ const stk_impl stk_impl_conv_bwd_weight_pairs = {.name = "pairs",
                                                  .aligned = stk_conv_weight_aligned,
                                                  .scratch = weight_scratch,
                                                  .prepare = weight_prepare,
+                                                 .discard = discard,
+                                                 .run = weight_run,
+                                                 .finish = weight_finish};
+const stk_impl stk_impl_conv_tiles = {.name = "tiles",
+                                      .kernel = STK_K_CONV,
+                                      .rank = 4,
+                                      .supports = forward_tiles_supports,
+                                      .units = units,
+                                      .grain = data_grain,
+                                      .aligned = stk_conv_data_aligned,
+                                      .scratch = forward_tiles_scratch,
+                                      .prepare = forward_tiles_prepare,
+                                      .discard = discard,
+                                      .run = data_run};
+const stk_impl stk_impl_conv_bwd_data_tiles = {.name = "tiles",
+                                               .kernel = STK_K_CONV_BWD_DATA,
+                                               .rank = 4,
+                                               .supports = back_tiles_supports,
+                                               .units = units,
+                                               .grain = data_grain,
+                                               .aligned = stk_conv_data_aligned,
+                                               .scratch = back_tiles_scratch,
+                                               .prepare = back_tiles_prepare,
+                                               .discard = discard,
+                                               .run = data_run};
+const stk_impl stk_impl_conv_bwd_weight_tiles = {.name = "tiles",
+                                                 .kernel = STK_K_CONV_BWD_WEIGHT,
+                                                 .rank = 4,
+                                                 .supports = weight_tiles_supports,
+                                                 .units = units,
+                                                 .grain = weight_grain,
+                                                 .aligned = stk_conv_weight_aligned,
+                                                 .scratch = weight_tiles_scratch,
+                                                 .prepare = weight_tiles_prepare,
                                                  .discard = discard,
                                                  .run = weight_run,
                                                  .finish = weight_finish};

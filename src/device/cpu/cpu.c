@@ -8,6 +8,7 @@
 #include "base/cpus.h"
 #include "base/float_env.h"
 #include "base/trace.h"
+#include "device/cpu/isa.h"
 #include "device/cpu/plan/arrange.h"
 #include "device/cpu/plan/sequence.h"
 #include "device/cpu/vec/vec.h"
@@ -242,7 +243,9 @@ static void cpu_describe(stk_device *d, stk_device_report *out)
     pthread_mutex_lock(&lock);
     if (cpu->fork_join_ns == 0) cpu->fork_join_ns = measure_fork_join(cpu);
     pthread_mutex_unlock(&lock);
-    snprintf(out->detail, sizeof out->detail, "%s, %s kernels", model, stk_vec_get()->name);
+    const char *unused = stk_isa_amx_unused();
+    snprintf(out->detail, sizeof out->detail, "%s, %s kernels%s%s", model, stk_vec_get()->name,
+             unused ? "; AMX is not used: " : "", unused ? unused : "");
     out->threads = cpu->threads;
     out->memory = stk_memory_limit("");
     out->fork_join_ns = cpu->fork_join_ns;

@@ -219,3 +219,52 @@ const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
                                       .room = pairs_room,
                                       .prepare = pairs_prepare,
                                       .run = pairs_run};
+
+/* ---- tiles: bfloat16 where the processor multiplies tiles of them ---------------------------------- */
+
+/* Less than a tile is mostly padding. A long k has gemm_deep.c, and would make packed columns of many megabytes. */
+static bool tiles_supports(const void *params)
+{
+    enum { LEAST_ROWS = 8, LEAST = 16, LONGEST = 1 << 16 };
+    const stk_gemm *g = params;
+    return g->dtype == STK_BF16 && g->m >= LEAST_ROWS && g->n >= LEAST && g->k >= LEAST &&
+           g->k <= LONGEST && stk_isa_has_tiles();
+}
+
+/* Parts are larger than those of other products: multiplying takes less, packing b does not. */
+static int64_t tiles_grain(const void *params)
+{
+    const stk_gemm *g = params;
+    const int64_t rows = stk_max_i64(stk_min_i64(g->m / 4, 256), 128);
+    return stk_max_i64(stk_gemm_grain(g), stk_gemm_by_columns(g) ? 2 : rows);
+}
+
+static int64_t tiles_room(const void *params)
+{
+    return stk_vec_get()->gemm_tiles->scratch(params, false);
+}
+
+static stk_status tiles_prepare(stk_launch *launch, stk_error *err)
+{
+    (void)err;
+    launch->state = (void *)(uintptr_t)stk_vec_get()->gemm_tiles;
+    return STK_OK;
+}
+
+static void tiles_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const stk_vec_gemm_tiles *vec = launch->state;
+    (void)part;
+    run_parts(launch, lo, hi, vec->run);
+}
+
+const stk_impl stk_impl_gemm_tiles = {.name = "tiles",
+                                      .kernel = STK_K_GEMM,
+                                      .rank = 4,
+                                      .supports = tiles_supports,
+                                      .units = stk_gemm_units,
+                                      .grain = tiles_grain,
+                                      .aligned = stk_gemm_aligned,
+                                      .room = tiles_room,
+                                      .prepare = tiles_prepare,
+                                      .run = tiles_run};

@@ -14,12 +14,13 @@
 #include <string.h>
 
 enum {
-    STRETCH = 256,     /* terms at a time: what the engine takes as one block */
-    LEAST_TERMS = 256, /* of a part: adding its sums to the others costs about 30 of them */
+    STRETCH = 256,       /* terms at a time: what the engine takes as one block; */
+    TILES_STRETCH = 512, /* and tiles, which lose more by going through the sums */
+    LEAST_TERMS = 256,   /* of a part: adding its sums to the others costs about 30 of them */
     MOST_SUMS = 1 << 17,
 };
 
-/* bfloat16 goes by pairs; its sums are floats until they are rounded at the end. */
+/* bfloat16 goes by pairs or by tiles; its sums are floats until they are rounded at the end. */
 static bool is_wide(const stk_gemm *g) { return g->dtype == STK_BF16; }
 
 static int64_t sum_size(const stk_gemm *g)
@@ -27,12 +28,7 @@ static int64_t sum_size(const stk_gemm *g)
     return is_wide(g) ? (int64_t)sizeof(float) : stk_dtype_size((stk_dtype)g->dtype);
 }
 
-static int64_t engine_bytes(const stk_gemm *stretch)
-{
-    const stk_vec *vec = stk_vec_get();
-    return is_wide(stretch) ? vec->gemm_pairs->scratch(stretch)
-                            : vec->gemm->scratch[stretch->dtype](stretch);
-}
+typedef void product_fn(const stk_gemm_job *job);
 
 /* What one product of a part looks like to the engine: c is dense. */
 static stk_gemm stretch_of(const stk_gemm *g, int64_t terms, bool add)
@@ -53,7 +49,13 @@ static int64_t sums_bytes(const stk_gemm *g)
 static int64_t room(const void *params)
 {
     const stk_gemm s = stretch_of(params, STRETCH, true);
-    return engine_bytes(&s);
+    const stk_vec *vec = stk_vec_get();
+    return is_wide(&s) ? vec->gemm_pairs->scratch(&s) : vec->gemm->scratch[s.dtype](&s);
+}
+static int64_t tiles_room(const void *params)
+{
+    const stk_gemm s = stretch_of(params, TILES_STRETCH, true);
+    return stk_vec_get()->gemm_tiles->scratch(&s, false);
 }
 
 /* Where rows or columns of c make enough parts, those are better: nothing has to be added up. */
@@ -64,6 +66,13 @@ static bool supports(const void *params)
         return false;
     if (g->batch != 1 || g->m < 2 || g->n < 2 || g->k < 2 * LEAST_TERMS) return false;
     return g->m * g->n <= MOST_SUMS && stk_gemm_units(g) / stk_gemm_grain(g) < 8;
+}
+
+static bool tiles_supports(const void *params)
+{
+    enum { LEAST = 16 };
+    const stk_gemm *g = params;
+    return is_wide(g) && g->m >= LEAST && g->n >= LEAST && stk_isa_has_tiles() && supports(g);
 }
 
 static int64_t units(const void *params) { return ((const stk_gemm *)params)->k; }
@@ -84,14 +93,14 @@ static uint32_t aligned(const void *params)
 
 static int64_t scratch(const void *params, int32_t parts) { return sums_bytes(params) * parts; }
 
-static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+static void run_by(const stk_launch *launch, int64_t lo, int64_t hi, int part, product_fn *product,
+                   int64_t stretch)
 {
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
     char *sums = (char *)launch->scratch + part * sums_bytes(g);
-    const stk_vec *vec = stk_vec_get();
-    for (int64_t k = lo; k < hi; k += STRETCH) {
-        const stk_gemm s = stretch_of(g, stk_min_i64(STRETCH, hi - k), k > lo);
+    for (int64_t k = lo; k < hi; k += stretch) {
+        const stk_gemm s = stretch_of(g, stk_min_i64(stretch, hi - k), k > lo);
         stk_gemm_job job = {.whole = &s,
                             .a = (const char *)launch->arg[0] + k * (g->ta ? g->lda : 1) * size,
                             .b = (const char *)launch->arg[1] + k * (g->tb ? 1 : g->ldb) * size,
@@ -100,8 +109,21 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                             .col_hi = g->n,
                             .scratch = launch->room,
                             .wide = is_wide(g)};
-        (is_wide(g) ? vec->gemm_pairs->run : vec->gemm->run[g->dtype])(&job);
+        product(&job);
     }
+}
+
+static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const stk_gemm *g = launch->params;
+    const stk_vec *vec = stk_vec_get();
+    run_by(launch, lo, hi, part, is_wide(g) ? vec->gemm_pairs->run : vec->gemm->run[g->dtype],
+           STRETCH);
+}
+
+static void tiles_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    run_by(launch, lo, hi, part, stk_vec_get()->gemm_tiles->run, TILES_STRETCH);
 }
 
 #define ADD_ROW(type)                                                                              \
@@ -170,3 +192,14 @@ const stk_impl stk_impl_gemm_deep = {.name = "deep",
                                      .room = room,
                                      .run = run,
                                      .finish = finish};
+const stk_impl stk_impl_gemm_deep_tiles = {.name = "deep_tiles",
+                                           .kernel = STK_K_GEMM,
+                                           .rank = 8,
+                                           .supports = tiles_supports,
+                                           .units = units,
+                                           .grain = grain,
+                                           .aligned = aligned,
+                                           .scratch = scratch,
+                                           .room = tiles_room,
+                                           .run = tiles_run,
+                                           .finish = finish};

@@ -1,8 +1,10 @@
 /* Which instruction set the vector kernels run with: decided once, at the first question. */
 #include "device/cpu/isa.h"
 
-#include "device/cpu/vec/vec.h"
+#include "device/cpu/amx.h"
+#include "device/cpu/vec/gemm.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +28,54 @@ static bool has_avx512(void)
 }
 #endif
 
+/* ---- tiles: AVX-512 with one table exchanged --------------------------------------------------------- */
+
+static struct {
+    stk_vec amx, emulated;
+    const char *missing; /* why not; NULL: it is here */
+} tiled = {.missing = "it was not built"};
+
+#if defined(STK_BUILT_AVX512)
+static pthread_once_t tiled_known = PTHREAD_ONCE_INIT;
+
+static bool has_pairs(void) { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+static void find_tiles(void)
+{
+    tiled.amx = tiled.emulated = stk_vec__avx512;
+    tiled.amx.name = "amx";
+    tiled.amx.gemm_tiles = &stk_vec_gemm_amx__avx512;
+    tiled.emulated.name = "amx-emulated";
+    tiled.emulated.gemm_tiles = &stk_vec_gemm_standin__avx512;
+    if (!stk_vec_gemm_amx__avx512.run) return;
+    tiled.missing = stk_amx_missing();
+    if (tiled.missing) return;
+    if (!has_pairs())
+        tiled.missing = "this processor has no AVX512_BF16 beside it";
+    else if (!stk_amx_agrees(&stk_vec_gemm_amx__avx512, stk_vec__avx512.gemm_pairs))
+        tiled.missing = "a first product came out wrong (please report this)";
+}
+
+static const stk_vec *find_tiled(const char *name)
+{
+    pthread_once(&tiled_known, find_tiles);
+    if (!strcmp(name, "amx")) return tiled.missing ? NULL : &tiled.amx;
+    if (strcmp(name, "amx-emulated")) return NULL;
+    return stk_vec_gemm_standin__avx512.run && has_pairs() ? &tiled.emulated : NULL;
+}
+#else
+static const stk_vec *find_tiled(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+#endif
+
+/* ---- choosing ------------------------------------------------------------------------------------------ */
+
 const stk_vec *stk_vec_find(const char *name)
 {
+    if (!strncmp(name, "amx", 3)) return find_tiled(name);
 #if defined(STK_BUILT_AVX512)
     if (!strcmp(name, "avx512")) return has_avx512() ? &stk_vec__avx512 : NULL;
 #endif
@@ -41,7 +89,7 @@ const stk_vec *stk_vec_find(const char *name)
  * passed over in silence (the device report names the set in use). */
 static const stk_vec *choose(void)
 {
-    static const char *const widest_first[] = {"avx512", "avx2", "base"};
+    static const char *const widest_first[] = {"amx", "avx512", "avx2", "base"};
     const char *wanted = getenv("STOKER_ISA");
     const stk_vec *found = wanted ? stk_vec_find(wanted) : NULL;
     for (size_t i = 0; !found && i < sizeof widest_first / sizeof *widest_first; i++)
@@ -74,23 +122,36 @@ enum { BUILT_AVX512 = 0 };
 #endif
 static const struct {
     const char *name;
-    bool built;
-} sets[] = {{"base", true}, {"avx2", BUILT_AVX2}, {"avx512", BUILT_AVX512}};
+    bool built, on_request;
+} sets[] = {{"base", true, false},
+            {"avx2", BUILT_AVX2, false},
+            {"avx512", BUILT_AVX512, false},
+            {"amx", BUILT_AVX512, false},
+            {"amx-emulated", BUILT_AVX512, true}};
 
 int32_t stk_isa_count(void) { return (int32_t)(sizeof sets / sizeof *sets); }
 
 stk_isa stk_isa_at(int32_t i)
 {
-    return (stk_isa){sets[i].name, sets[i].built, stk_vec_find(sets[i].name) != NULL};
+    return (stk_isa){sets[i].name, sets[i].built, stk_vec_find(sets[i].name) != NULL,
+                     sets[i].on_request};
+}
+
+const char *stk_isa_amx_unused(void)
+{
+    if (!stk_amx_exists() || stk_isa_has_tiles()) return NULL;
+    return stk_vec_find("amx") ? "STOKER_ISA asks for less" : tiled.missing;
 }
 
 bool stk_isa_has_pairs(void)
 {
 #if defined(STK_BUILT_AVX512)
-    return stk_vec_get() == &stk_vec__avx512 && __builtin_cpu_supports("avx512bf16");
+    return stk_vec_get()->gemm_pairs->run && has_pairs();
 #else
     return false;
 #endif
 }
+
+bool stk_isa_has_tiles(void) { return stk_vec_get()->gemm_tiles->run != NULL; }
 
 void stk_isa_use(const char *name) { stk_vec_use(name ? stk_vec_find(name) : NULL); }

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 typedef struct stk_isa {
-    const char *name; /* "base", "avx2", "avx512": narrow ones first */
+    const char *name; /* "base", "avx2", "avx512", "amx" (and that emulated): narrow ones first */
     bool built;       /* the library has it */
     bool here;        /* and this processor runs it */
+    bool on_request;  /* slow, for tests of what the processor lacks: never chosen */
 } stk_isa;
 
 int32_t stk_isa_count(void);
@@ -17,5 +18,9 @@ stk_isa stk_isa_at(int32_t i);
 void stk_isa_use(const char *name);
 /* The set in use has dot products of pairs of bfloat16, and so has this processor. */
 bool stk_isa_has_pairs(void);
+/* It has products of tiles of bfloat16 (vec/tiles.h); then it has pairs, too. */
+bool stk_isa_has_tiles(void);
+/* Why AMX is not in use though the processor has it, as the end of a sentence; NULL: it is, or there is none. */
+const char *stk_isa_amx_unused(void);
 
 #endif

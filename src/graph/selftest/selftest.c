@@ -291,11 +291,13 @@ static void describe(tester *t)
     }
     for (int32_t i = 0; i < stk_isa_count(); i++) {
         stk_isa isa = stk_isa_at(i);
+        const bool named = t->options.set && !strcmp(t->options.set, isa.name);
+        if (isa.on_request && !named) continue;
         stk_selftest_set *set = &r->sets[r->nsets++];
         snprintf(set->name, sizeof set->name, "%s", isa.name);
         set->built = isa.built;
         set->here = isa.here;
-        set->ran = isa.here && (!t->options.set || !strcmp(t->options.set, isa.name));
+        set->ran = isa.here && (!t->options.set || named);
     }
 }
 

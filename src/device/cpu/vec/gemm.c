@@ -55,7 +55,13 @@ static void half_block(const stk_gemm_job *job, const half_blocks *h, int64_t i,
     const uint16_t *a = job->a, *b = job->b;
     uint16_t *c = (uint16_t *)job->c + i * g->ldc + j;
     stk_gemm problem = half_problem(g, h);
-    stk_gemm_job part = {&problem, h->a, h->b, h->c, 0, m, 0, n, h->scratch, false, false};
+    stk_gemm_job part = {.whole = &problem,
+                         .a = h->a,
+                         .b = h->b,
+                         .c = h->c,
+                         .row_hi = m,
+                         .col_hi = n,
+                         .scratch = h->scratch};
     if (g->accumulate) read_block(g, c, g->ldc, m, n, h->c, h->n);
     for (int64_t k = 0; k == 0 || k < g->k; k += h->k) {
         problem.k = stk_min_i64(h->k, g->k - k);

@@ -14,10 +14,11 @@ typedef struct stk_gemm_job {
     void *c;
     int64_t row_lo, row_hi, col_lo, col_hi;
     void *scratch; /* bytes as asked for below, aligned to 64, for this job alone */
-    bool wide;     /* pairs only: c holds floats, which are not rounded */
+    bool wide;     /* pairs and tiles: c holds floats, which are not rounded */
     /* May add up from the last term to the first. Walking down the rows of b a prefetcher runs a dozen rows past the end, and takes
      * them from the core that owns what comes there (owners.c); walking up, it leaves these alone. */
     bool back;
+    const void *packed; /* tiles: all of b as their pack() left it; NULL: b itself is read */
 } stk_gemm_job;
 
 /* By element type; NULL where there is none. Half types add up in float and round once. */
@@ -36,6 +37,20 @@ typedef struct stk_vec_gemm_pairs {
 } stk_vec_gemm_pairs;
 
 extern const stk_vec_gemm_pairs STK_VEC(stk_vec_gemm_pairs);
+
+/* bfloat16 by tiles; NULL where the set in use has none (stk_isa_has_tiles). Which problems and cuts give which bits is as above; b
+ * can be packed beforehand, for many products with it. */
+typedef struct stk_vec_gemm_tiles {
+    void (*run)(const stk_gemm_job *job);
+    /* Enough for any job of it, and of products with smaller k, n; less where jobs have b packed. */
+    int64_t (*scratch)(const stk_gemm *whole, bool packed);
+    int64_t (*packed)(const stk_gemm *whole); /* bytes of b packed, aligned to 64 */
+    void (*pack)(const stk_gemm *whole, const void *b, void *to); /* m is not looked at */
+} stk_vec_gemm_tiles;
+
+extern const stk_vec_gemm_tiles STK_VEC(stk_vec_gemm_tiles);
+extern const stk_vec_gemm_tiles STK_VEC(stk_vec_gemm_amx);     /* by instructions of AMX */
+extern const stk_vec_gemm_tiles STK_VEC(stk_vec_gemm_standin); /* by plain C, for tests */
 
 /* The engines behind the table. */
 void STK_VEC(stk_gemm_f32)(const stk_gemm_job *job);

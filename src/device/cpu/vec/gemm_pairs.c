@@ -9,14 +9,12 @@
  * An odd last k is paired with zero. Terms are added in the order of k, block after block, and blocks depend on k alone: the bits
  * of c do not depend on the cut into jobs. */
 #include "device/cpu/vec/gemm.h"
-#include "device/cpu/vec/lanes.h"
-
-#include "base/memory.h"
+#include "device/cpu/vec/pairs.h"
 
 #if STK_HAS_PAIRS
 
 enum {
-    WIDE = 2 * STK_VF,
+    WIDE = STK_PAIRS_WIDE,
     ROWS = 12,
     KC = 512,
     NC_MOST = 128 * 1024, /* numbers of b packed at a time */
@@ -119,48 +117,6 @@ static void rows_below(strip *s, int64_t m)
     }
 }
 
-/* ---- packing ----------------------------------------------------------------------------------------- */
-
-/* Rows of numbers, two by two, as pairs: to[k / 2][32] for 32 neighbours or fewer. */
-static void zip_rows(vf_unaligned *to, const uint16_t *from, int64_t ld, int64_t columns, int64_t k)
-{
-    const vp_part part = vp_part_of(columns);
-    for (int64_t i = 0; i < k; i += 2, from += 2 * ld, to += 2) {
-        vf out[2], odd = i + 1 < k ? vp_load_part(from + ld, part) : (vf){0};
-        vp_zip(vp_load_part(from, part), odd, out);
-        to[0] = (vf_unaligned)out[0];
-        to[1] = (vf_unaligned)out[1];
-    }
-}
-
-static void turn_slowly(uint32_t *to, const uint16_t *from, int64_t ld, int64_t columns,
-                        int64_t first, int64_t k)
-{
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = first; i < k; i += 2) {
-            const uint32_t odd = i + 1 < k ? from[j * ld + i + 1] : 0;
-            to[i / 2 * WIDE + j] = from[j * ld + i] | odd << 16;
-        }
-}
-
-/* Columns of b stored as rows: pairs are neighbours there, and turned like floats, four at a time. */
-static void pack_turned(vf_unaligned *to, const uint16_t *b, int64_t ldb, int64_t columns,
-                        int64_t k)
-{
-    for (int64_t j = 0; j < columns; j += STK_VF) {
-        const uint16_t *from = b + j * ldb;
-        float *at = (float *)(void *)to + j;
-        const int64_t live = stk_min_i64(columns - j, STK_VF), fours = k / 8 * 4;
-        const bool whole = live == STK_VF && ldb % 2 == 0;
-        for (int64_t i = 0; whole && i < fours; i += 4) {
-            vf out[4];
-            vf_turn((const float *)(const void *)from + i, ldb / 2, out);
-            STK_UNROLL for (int r = 0; r < 4; r++) vf_store(at + (i + r) * WIDE, out[r]);
-        }
-        turn_slowly((uint32_t *)(void *)at, from, ldb, live, whole ? 2 * fours : 0, k);
-    }
-}
-
 /* ---- a job ---------------------------------------------------------------------------------------------- */
 
 typedef struct plan {
@@ -185,13 +141,9 @@ static plan plan_for(const stk_gemm *g, int64_t m, int64_t n)
 static void pack_b(const stk_gemm *g, const uint16_t *b, int64_t n, int64_t k, int64_t panel,
                    vf_unaligned *to)
 {
-    for (int64_t j = 0; j < n; j += WIDE, to += panel) {
-        const int64_t columns = stk_min_i64(n - j, WIDE);
-        if (g->tb)
-            pack_turned(to, b + j * g->ldb, g->ldb, columns, k);
-        else
-            zip_rows(to, b + j, g->ldb, columns, k);
-    }
+    for (int64_t j = 0; j < n; j += WIDE, to += panel)
+        stk_pairs_panel(to, b + j * (g->tb ? g->ldb : 1), g->ldb, g->tb, stk_min_i64(n - j, WIDE),
+                        k);
 }
 
 /* One block of k for rows lo..lo + m: s has b, n and what becomes of the sums. */
@@ -213,21 +165,10 @@ static void block_rows(const stk_gemm *g, const uint16_t *a, int64_t m, int64_t 
     s->odd = false;
     for (int64_t i = 0; i < m; i += GROUP) {
         const int64_t rows = stk_min_i64(m - i, GROUP);
-        zip_rows(packed, a + i, g->lda, rows, k);
+        stk_pairs_zip(packed, a + i, g->lda, rows, k);
         s->a = (const char *)packed;
         rows_below(s, rows);
     }
-}
-
-static void no_terms(const stk_gemm_job *job)
-{
-    const stk_gemm *g = job->whole;
-    for (int64_t i = job->row_lo; i < job->row_hi && !g->accumulate; i++)
-        for (int64_t j = job->col_lo; j < job->col_hi; j++)
-            if (job->wide)
-                ((float *)job->c)[i * g->ldc + j] = 0;
-            else
-                ((uint16_t *)job->c)[i * g->ldc + j] = 0;
 }
 
 static void pairs(const stk_gemm_job *job)
@@ -239,7 +180,7 @@ static void pairs(const stk_gemm_job *job)
     vf_unaligned *panels = job->scratch, *packed = panels + most.nc / WIDE * most.panel;
     float *sums = (float *)(void *)(packed + (g->ta ? most.panel : 0));
     if (g->k == 0) {
-        no_terms(job);
+        stk_pairs_no_terms(job);
         return;
     }
     for (int64_t i = job->row_lo; i < job->row_hi; i += p.mc)

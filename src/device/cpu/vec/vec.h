@@ -37,7 +37,8 @@ typedef struct stk_vec {
 extern const stk_vec stk_vec__base, stk_vec__avx2,
     stk_vec__avx512; /* as many as were built (isa.c) */
 
-/* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one. */
+/* The widest set this CPU runs. STOKER_ISA=base|avx2|avx512 asks for a narrower one; amx is avx512 with tiles (tiles.h), and
+ * amx-emulated the same with tiles in plain C, for tests on any CPU with AVX512_BF16. */
 const stk_vec *stk_vec_get(void);
 const stk_vec *stk_vec_find(const char *name); /* NULL when this CPU cannot run it */
 /* tests: what stk_vec_get() gives from now on; NULL = choose again */
