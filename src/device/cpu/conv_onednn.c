@@ -13,6 +13,7 @@
 
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/isa.h"
 
 #include <string.h>
 
@@ -51,17 +52,23 @@ static int axes_of(const stk_conv *c)
     return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 ? 2 : 3;
 }
 
+/* bfloat16 stays as it is, but gradients of weights are sums: floats until they are all added up. */
+static dnnl_data_type_t type_of(const stk_conv *c, bool sums)
+{
+    return c->dtype == STK_BF16 && !sums ? dnnl_bf16 : dnnl_f32;
+}
+
 static dnnl_status_t describe(const stk_onednn *dnn, const int64_t *dims, const int64_t *strides,
-                              int n, dnnl_memory_desc_t *out)
+                              int n, dnnl_data_type_t type, dnnl_memory_desc_t *out)
 {
     dnnl_dims_t d = {0}, s = {0};
     for (int i = 0; i < n; i++) d[i] = dims[i], s[i] = strides[i];
-    return dnn->dnnl_memory_desc_init_by_strides(out, n, d, dnnl_f32, s);
+    return dnn->dnnl_memory_desc_init_by_strides(out, n, d, type, s);
 }
 
 /* [images, channels, (depth), height, width], channels innermost in memory. */
 static dnnl_status_t describe_images(const stk_onednn *dnn, int axes, int64_t images,
-                                     const int64_t size[3], int64_t channels,
+                                     const int64_t size[3], int64_t channels, dnnl_data_type_t type,
                                      dnnl_memory_desc_t *out)
 {
     int64_t dims[5] = {images, channels}, strides[5] = {size[0] * size[1] * size[2] * channels, 1};
@@ -72,12 +79,12 @@ static dnnl_status_t describe_images(const stk_onednn *dnn, int axes, int64_t im
         strides[to] = step;
         step *= size[from];
     }
-    return describe(dnn, dims, strides, 2 + axes, out);
+    return describe(dnn, dims, strides, 2 + axes, type, out);
 }
 
 /* [(groups), out, in, (depth), height, width] over our [depth, height, width, in, groups * out]. */
-static dnnl_status_t describe_weights(const stk_onednn *dnn, int axes, const stk_conv *c, bool any,
-                                      dnnl_memory_desc_t *out)
+static dnnl_status_t describe_weights(const stk_onednn *dnn, int axes, const stk_conv *c,
+                                      dnnl_data_type_t type, bool any, dnnl_memory_desc_t *out)
 {
     int64_t dims[6], strides[6], step = c->ic / c->groups * c->oc;
     int lead = c->groups > 1;
@@ -90,7 +97,7 @@ static dnnl_status_t describe_weights(const stk_onednn *dnn, int axes, const stk
         strides[to] = step;
         step *= c->kernel[from];
     }
-    dnnl_status_t status = describe(dnn, dims, strides, lead + 2 + axes, out);
+    dnnl_status_t status = describe(dnn, dims, strides, lead + 2 + axes, type, out);
     if (any) out->format_kind = dnnl_format_kind_any;
     return status;
 }
@@ -186,14 +193,18 @@ static dnnl_status_t make_conv(dnn_state *s, const stk_conv *c, int i)
     dnnl_memory_desc_t any, w;
     dnnl_convolution_desc_t desc;
     dnnl_primitive_desc_t hint = NULL, pd = NULL;
-    dnnl_status_t status = describe_images(dnn, axes, s->images[i], c->in, c->ic, &s->x_desc[i]);
+    const dnnl_data_type_t type = type_of(c, false);
+    dnnl_status_t status =
+        describe_images(dnn, axes, s->images[i], c->in, c->ic, type, &s->x_desc[i]);
     if (status == dnnl_success)
-        status = describe_images(dnn, axes, s->images[i], c->out, c->oc, &s->y_desc[i]);
-    if (status == dnnl_success) status = describe_weights(dnn, axes, c, true, &any);
+        status = describe_images(dnn, axes, s->images[i], c->out, c->oc, type, &s->y_desc[i]);
+    if (status == dnnl_success) status = describe_weights(dnn, axes, c, type, true, &any);
     if (status == dnnl_success && s->kind != FORWARD) { /* backward wants to see the forward one */
         status = describe_conv(dnn, FORWARD, &g, &s->x_desc[i], &any, &s->y_desc[i], &desc);
         if (status == dnnl_success) status = pick(s, &desc, NULL, false, &hint);
     }
+    if (status == dnnl_success && s->kind == BACK_WEIGHT)
+        status = describe_weights(dnn, axes, c, type_of(c, true), true, &any);
     if (status == dnnl_success) {
         w = i == 0 ? any : s->blocked_desc;
         status = describe_conv(dnn, s->kind, &g, &s->x_desc[i], &w, &s->y_desc[i], &desc);
@@ -212,7 +223,8 @@ static dnnl_status_t make_reorder(dnn_state *s, const stk_conv *c)
 {
     const stk_onednn *dnn = s->dnn;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = describe_weights(dnn, axes_of(c), c, false, &s->plain_desc);
+    dnnl_status_t status =
+        describe_weights(dnn, axes_of(c), c, type_of(c, false), false, &s->plain_desc);
     if (status != dnnl_success) return status;
     if (dnn->dnnl_memory_desc_equal(&s->plain_desc, &s->blocked_desc)) return status;
     bool back = s->kind == BACK_WEIGHT;
@@ -326,9 +338,9 @@ static void reorder(const dnn_state *s, dnnl_stream_t stream, dnnl_memory_t from
     (void)s->dnn->dnnl_primitive_execute(s->reorder, stream, 2, args);
 }
 
-static int64_t image_bytes(const int64_t size[3], int64_t channels)
+static int64_t image_bytes(const stk_conv *c, const int64_t size[3], int64_t channels)
 {
-    return size[0] * size[1] * size[2] * channels * (int64_t)sizeof(float);
+    return size[0] * size[1] * size[2] * channels * stk_dtype_size((stk_dtype)c->dtype);
 }
 
 static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
@@ -347,8 +359,8 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                               {DNNL_ARG_WEIGHTS, s->reorder ? l->blocked : l->plain},
                               {DNNL_ARG_SCRATCHPAD, l->scratchpad}};
     for (int64_t i = lo; i < hi; i++) {
-        (void)dnn->dnnl_memory_set_data_handle(l->x, x + i * image_bytes(c->in, c->ic));
-        (void)dnn->dnnl_memory_set_data_handle(l->y, y + i * image_bytes(c->out, c->oc));
+        (void)dnn->dnnl_memory_set_data_handle(l->x, x + i * image_bytes(c, c->in, c->ic));
+        (void)dnn->dnnl_memory_set_data_handle(l->y, y + i * image_bytes(c, c->out, c->oc));
         (void)dnn->dnnl_primitive_execute(s->conv[0], l->stream, 4, args);
     }
     (void)dnn->dnnl_stream_wait(l->stream);
@@ -362,10 +374,10 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     const stk_conv *c = launch->params;
     const lane *l = &s->lane[part];
     int was = stk_onednn_enter(dnn);
-    (void)dnn->dnnl_memory_set_data_handle(l->x,
-                                           (char *)launch->arg[0] + lo * image_bytes(c->in, c->ic));
+    (void)dnn->dnnl_memory_set_data_handle(l->x, (char *)launch->arg[0] +
+                                                     lo * image_bytes(c, c->in, c->ic));
     (void)dnn->dnnl_memory_set_data_handle(l->y, (char *)launch->arg[1] +
-                                                     lo * image_bytes(c->out, c->oc));
+                                                     lo * image_bytes(c, c->out, c->oc));
     dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, l->x},
                               {DNNL_ARG_DIFF_DST, l->y},
                               {DNNL_ARG_DIFF_WEIGHTS, l->blocked},
@@ -404,7 +416,11 @@ static bool supports(const void *params)
     double flops = 2.0 * (double)c->n * (double)(c->out[0] * c->out[1] * c->out[2]) *
                    (double)c->oc * (double)(c->kernel[0] * c->kernel[1] * c->kernel[2]) *
                    (double)(c->ic / c->groups);
-    const stk_onednn *dnn = c->dtype == STK_F32 && flops >= LEAST_FLOPS ? stk_onednn_get() : NULL;
+    /* bfloat16 where our own kernels take it, too: else there is more choice in float. */
+    const bool halves = c->dtype == STK_BF16 && c->groups == 1 && c->ic % 2 == 0 &&
+                        c->oc % 2 == 0 && stk_isa_has_pairs();
+    const bool takes = (c->dtype == STK_F32 || halves) && flops >= LEAST_FLOPS;
+    const stk_onednn *dnn = takes ? stk_onednn_get() : NULL;
     return dnn && dnn->primitives;
 }
 
