@@ -287,6 +287,17 @@ def masks_of_numpy():
 
 
 @program
+def columns_that_must_be_four():
+    mean = C([1., 2., 3., 4.])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], F)])
+    def f(x):
+        return tf.concat([x - mean, x], 1) @ tf.ones([8, 2])
+
+    return one(f, tf.ones([3, 4]), also=[(tf.ones([1, 4]),)]), fails(lambda: one(f, tf.ones([3, 5])))
+
+
+@program
 def two_inputs_of_one_size():
     @tf.function(input_signature=[tf.TensorSpec([None], F), tf.TensorSpec([None], F)])
     def f(x, y):

@@ -479,16 +479,17 @@ class Function(_stoker.FastFunction):
             args = self._signature
         args, kwargs = self._bind(args, kwargs) if self._arguments is not None else (args, kwargs)
         asked, made = _Asked(self, tuple(args), dict(kwargs)), None
-        for rank in (1, 0, 2, 3, 4):  # of what has an unknown one: the first that the function takes
+        tries = [(rank, size) for size in (1, 24, 240) for rank in (1, 0, 2, 3, 4)]  # in the place of unknown ones: the first that fit
+        for rank, size in tries:
             try:
-                values = nest.map_structure(lambda x: _example_of(x, rank), (list(args), dict(kwargs)))
+                values = nest.map_structure(lambda x: _example_of(x, rank, size), (list(args), dict(kwargs)))
                 call = _Call(tuple(values[0]), values[1])
                 made = self._traces.get(call.key) or self._trace(call)
                 if type(made) is _Done:
                     made = self._trace(call)
                 break
             except (ValueError, TypeError, errors.OpError):
-                if not asked.has_open_rank() or rank == 4:
+                if not asked.is_open() or (rank, size) == tries[-1]:
                     raise
         if made is None:
             return _WithoutProgram(asked)
@@ -533,8 +534,8 @@ class _Asked:
     def __init__(self, function, args, kwargs):
         self.function, self.specs = function, (args, kwargs)
 
-    def has_open_rank(self):
-        return any(isinstance(s, TensorSpec) and s.shape.rank is None for s in nest.flatten(self.specs))
+    def is_open(self):
+        return any(isinstance(s, TensorSpec) and not s.shape.is_fully_defined() for s in nest.flatten(self.specs))
 
     def again(self, args, kwargs):
         """The function itself with these values in the places of the specifications."""
@@ -573,10 +574,10 @@ def _describe(value):
     return f"TensorSpec(shape={tuple(getattr(value, 'shape', ()))}, dtype={getattr(value, 'dtype', type(value).__name__)})"
 
 
-def _example_of(x, rank=1):
-    """A tensor for a specification; unknown sizes become 1."""
+def _example_of(x, rank=1, size=1):
+    """A tensor for a specification."""
     if isinstance(x, TensorSpec):
-        sizes = [1] * rank if x.shape.rank is None else [1 if d is None else d for d in x.shape.as_list()]
+        sizes = [size] * rank if x.shape.rank is None else [size if d is None else d for d in x.shape.as_list()]
         if x.dtype.name == "string":
             return tensor(np.full(sizes, b"", object))
         return tensor(np.zeros(sizes, x.dtype.as_numpy_dtype))

@@ -4,6 +4,9 @@ A Recorder is told of each operation while the function is traced (py/src/record
 is an input, a variable or a constant. A body of control flow is a Block of its own that may use values of those around it. Operations
 on values that exist already are recorded as well: what they give may depend on the sizes of the inputs (_sizes.py finds out).
 """
+import contextlib
+import io
+
 import numpy as np
 
 from stoker import _host_books, _stoker
@@ -212,7 +215,7 @@ def record(name, body, specs, rebuild):
         symbols = [trace.input(dtype, sizes) for dtype, sizes in specs]
         inputs = [recorder.new(s) for s in symbols]
         args, kwargs = rebuild(symbols)
-        with recorder:
+        with recorder, contextlib.redirect_stdout(io.StringIO()):  # what it prints was shown when it was traced
             result = body(*args, **kwargs)
         leaves, made = [], []
         for leaf in nest.flatten(result):
@@ -228,5 +231,9 @@ def record(name, body, specs, rebuild):
         outputs = recorder.numbers(made)
         shapes = [(y.dtype.name, y.shape.as_list()) for y in made]
         return Recording(recorder, inputs, outputs, assigned, leaves, result, shapes)
+    except Exception as error:
+        seen = [x.shape.as_list() for x in list(trace.variables) + list(recorder.constants.values())]
+        error.sizes = sorted({d for sizes in seen for d in sizes})
+        raise
     finally:
         _stoker.swap_trace(before)

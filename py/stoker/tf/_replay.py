@@ -173,7 +173,7 @@ def check_events(events, places):
 def check_description(told):
     places = told["places"]
     check(_are(told["inputs"], int) and _are(told["outputs"], int) and _are(told["ranks"], int) and isinstance(told["constants"], dict) and
-          len(told["ranks"]) == len(told["inputs"]), "inputs and outputs")
+          len(told["ranks"]) == len(told["inputs"]) and _are(told["shapes"], list, lambda s: _are(s, (int, type(None)))), "inputs and outputs")
     check(_are(places, list, lambda p: _are(p, int) and len(p) == 2 and 0 <= p[0] < len(told["ranks"]) and 0 <= p[1] < told["ranks"][p[0]]), "open sizes")
     for c in told["constants"].values():
         if "key" not in c:

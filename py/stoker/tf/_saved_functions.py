@@ -101,7 +101,7 @@ def _describe_for(name, body, specs, flat, shapes, keep):
         feed = iter(symbols)
         return nest.pack_sequence_as(specs, [next(feed) if isinstance(x, TensorSpec) else x for x in flat])
 
-    made, places, sizes = _sizes.recordings(name, body, shapes, rebuild)
+    made, places, sizes, closed = _sizes.recordings(name, body, shapes, rebuild)
     merged = _sizes.Merged(name, made, places, sizes, keep)
     told = merged.describe()
     slots = nest.pack_sequence_as(made[0].structure, [_Slot(n) for n in made[0].leaves])
@@ -109,6 +109,7 @@ def _describe_for(name, body, specs, flat, shapes, keep):
     told["variables"] = merged.variables  # {number: Variable}; the caller makes numbers of nodes of them
     told["assigned"] = [(v, n) for v, n in made[0].assigned]
     told["ranks"] = [len(shape) for _, shape in shapes]
+    told["shapes"] = [list(shape) for _, shape in closed]  # with None for what is open
     return told
 
 
@@ -161,7 +162,10 @@ class RestoredConcrete:
     def structured_outputs(self):
         variant = self.bodies[0][1]
         return unpack(variant["structure"], lambda leaf: None if leaf["slot"] is None else
-                      TensorSpec(variant["results"][leaf["slot"]][1], variant["results"][leaf["slot"]][0]))
+                      self._spec(variant["results"][leaf["slot"]]))
+
+    def _spec(self, result, name=None):
+        return TensorSpec(result[1] if len(self.bodies) == 1 else None, result[0], name)
 
     outputs = property(lambda self: [s for s in nest.flatten(self.structured_outputs) if s is not None])
 
@@ -192,13 +196,21 @@ class RestoredConcrete:
             tensors.append(given)
         return tensors
 
+    def variant_for(self, tensors):
+        """(description, results) of the saved variant for tensors of these ranks."""
+        shapes = [t.shape.as_list() for t in tensors]
+        for ranks, variant, body in self.bodies:
+            if ranks != [len(s) for s in shapes]:
+                continue
+            for given, saved in zip(shapes, variant["shapes"]):
+                if any(d is not None and d != g for d, g in zip(saved, given)):
+                    errors.invalid(f"{self.name} was saved for inputs of shapes {variant['shapes']}, not of {shapes}")
+            return variant, body(*tensors)
+        raise ValueError(f"{self.name} was saved for inputs of ranks {[w for w, _, _ in self.bodies]}, got shapes {shapes}")
+
     def run(self, tensors):
-        ranks = [t.shape.rank for t in tensors]
-        for wanted, variant, body in self.bodies:
-            if wanted == ranks:
-                made = body(*tensors)
-                return unpack(variant["structure"], lambda leaf: None if leaf["slot"] is None else made[leaf["slot"]])
-        raise ValueError(f"{self.name} was saved for inputs of ranks {[w for w, _, _ in self.bodies]}, not of {ranks}")
+        variant, made = self.variant_for(tensors)
+        return unpack(variant["structure"], lambda leaf: None if leaf["slot"] is None else made[leaf["slot"]])
 
     def __call__(self, *args, **kwargs):
         """By position or by name; tensors only, as TensorFlow has it."""
@@ -409,7 +421,7 @@ class Signature(RestoredConcrete):
     @property
     def structured_outputs(self):
         results = self.bodies[0][1]["results"]
-        return {n: TensorSpec(shape, dtype, n) for n, (dtype, shape) in zip(self._outputs, self._results(results))}
+        return {n: self._spec(result, n) for n, result in zip(self._outputs, self._results(results))}
 
     def _results(self, made):
         flat = nest.flatten(unpack(self.bodies[0][1]["structure"], lambda leaf: leaf["slot"]))
@@ -430,10 +442,6 @@ class Signature(RestoredConcrete):
             if value is None or value.dtype != spec.dtype or not spec.shape.is_compatible_with(value.shape):
                 raise TypeError(f"{self.name}: argument {name} is {given[name]!r}, which does not fit {spec}")
             tensors.append(value)
-        ranks = [t.shape.rank for t in tensors]
-        for wanted, variant, body in self.bodies:
-            if wanted == ranks:
-                made = body(*tensors)
-                flat = nest.flatten(unpack(variant["structure"], lambda leaf: leaf["slot"]))
-                return dict(zip(self._outputs, [made[s] for s in flat if s is not None]))
-        raise ValueError(f"{self.name} was saved for other ranks than {ranks}")
+        variant, made = self.variant_for(tensors)
+        flat = nest.flatten(unpack(variant["structure"], lambda leaf: leaf["slot"]))
+        return dict(zip(self._outputs, [made[s] for s in flat if s is not None]))

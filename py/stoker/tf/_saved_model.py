@@ -4,6 +4,7 @@ A function is written as the operations that it calls (_recording.py), for all s
 is run again by _replay.py: it can be called, differentiated and trained as before. TensorFlow's own SavedModel holds graphs that only
 TensorFlow runs: such folders are neither read nor written.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -230,7 +231,8 @@ def _write(obj, export_dir, signatures, calls, aliases=None):
     saver = _Saver()
     for function in _functions_of(obj).values():  # the first trace may make variables
         if isinstance(function, Function) and function.input_signature is not None and not function._traces:
-            function.get_concrete_function()
+            with contextlib.suppress(ValueError, errors.OpError):  # sizes that do not fit: _sizes.py looks for others
+                function.get_concrete_function()
     saver.add(obj, "")
     if signatures is None:
         signatures = _default_signature(obj, saver.constants)

@@ -4,9 +4,7 @@ Shapes are concrete while a function is traced. So a function with open sizes is
 differs is a formula of the sizes, (factor * product of sizes + rest) // divisor + offset, or the function cannot be saved. Constants that
 differ are computed again, where the operations that made them are known, or filled, counted up, or made of such integers.
 """
-import contextlib
 import fractions
-import io
 import itertools
 import math
 
@@ -22,6 +20,7 @@ _TRIALS = (((24, 36, 60, 48, 72, 84), (36, 60, 24, 84, 48, 120), (60, 24, 84, 36
             (269, 251, 257, 271, 277, 263)),
            ((4, 6, 8, 10, 12, 14), (6, 8, 4, 12, 14, 10), (8, 4, 10, 14, 6, 12), (5, 7, 9, 11, 13, 15), (7, 5, 11, 13, 15, 9)))
 _MUST = 3
+_FAILURES = (ValueError, TypeError, IndexError, errors.OpError)
 
 
 def open_places(specs):
@@ -39,20 +38,37 @@ def _assignments(places):
         yield [0] * len(places)
 
 
-def recordings(name, body, specs, rebuild):
-    """([Recording], places, sizes of the places in each)."""
+def recordings(name, body, specs, rebuild, may_pin=True):
+    """([Recording], places, sizes of the places in each, the specifications with what had to be closed)."""
     places = open_places(specs)
     if not places:
-        return [record(name, body, specs, rebuild)], places, [[]]
+        return [record(name, body, specs, rebuild)], places, [[]], specs
     failure = None
     for shares, rows in itertools.product(_assignments(places), _TRIALS):
         try:
             return _record_all(name, body, specs, rebuild, places, shares, rows)
         except CannotSave:
             raise
-        except (ValueError, TypeError, IndexError, errors.OpError) as error:
+        except _FAILURES as error:
             failure = failure or error
-    raise failure
+    pinned = _pinned(name, body, specs, rebuild, places, failure) if may_pin else None
+    if pinned is None:
+        raise failure
+    return recordings(name, body, pinned, rebuild, False)
+
+
+def _pinned(name, body, specs, rebuild, places, failure):
+    """Specifications with one open size closed, where the function takes a single number there (columns of a table, say)."""
+    for which, axis in reversed(places):
+        for d in sorted({*range(1, 65), *getattr(failure, "sizes", ())}, reverse=True):
+            closed = [(dtype, list(shape)) for dtype, shape in specs]
+            closed[which][1][axis] = d
+            try:
+                record(name, body, [(dtype, [_TRIALS[0][0][0] if s is None else s for s in shape]) for dtype, shape in closed], rebuild)
+                return closed
+            except _FAILURES:
+                continue
+    return None
 
 
 def _record_all(name, body, specs, rebuild, places, shares, rows):
@@ -63,13 +79,12 @@ def _record_all(name, body, specs, rebuild, places, shares, rows):
         for (which, axis), d in zip(places, chosen):
             known[which][1][axis] = d
         try:
-            with contextlib.redirect_stdout(io.StringIO()) if n else contextlib.nullcontext():  # its prints are shown once
-                made.append(record(name, body, known, rebuild))
+            made.append(record(name, body, known, rebuild))
             sizes.append(chosen)
-        except (ValueError, TypeError, IndexError, errors.OpError):
+        except _FAILURES:
             if n < _MUST:
                 raise
-    return made, places, sizes
+    return made, places, sizes, specs
 
 
 # Integers.
