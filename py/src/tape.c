@@ -250,6 +250,25 @@ static PyObject *tape_watch(PyObject *self, PyObject *o)
     return tell(self, "watch", o);
 }
 
+/* tf.gradients asks after the fact: the tape covers all that its recording holds so far. */
+static PyObject *tape_cover(PyObject *self, PyObject *u)
+{
+    (void)u;
+    py_tape *t = (py_tape *)self;
+    if (!t->trace || !t->nspans)
+        return PyErr_Format(PyExc_RuntimeError, "a tape covers a recording after it was started");
+    t->spans[0] = 0;
+    for (Py_ssize_t i = 0; i < t->trace->nvariables; i++) {
+        const py_traced_variable *v = &t->trace->variables[i];
+        for (int k = 0; k < (v->read ? 2 : 1); k++) {
+            PyObject *value = py_tensor_symbolic(t->trace, k ? v->read : v->leaf);
+            int failed = value ? remember(t, v->variable, (py_tensor *)value) : -1;
+            Py_XDECREF(value);
+            if (failed) return NULL;
+        }
+    }
+    Py_RETURN_NONE;
+}
 static PyObject *watched_variables(PyObject *self, PyObject *u)
 {
     (void)u;
@@ -525,6 +544,7 @@ int py_init_tape(PyObject *module)
                                     {"resume", tape_resume, METH_NOARGS, NULL},
                                     {"reset", tape_reset, METH_NOARGS, NULL},
                                     {"watch", tape_watch, METH_O, NULL},
+                                    {"cover", tape_cover, METH_NOARGS, NULL},
                                     {"watched_variables", watched_variables, METH_NOARGS, NULL},
                                     {"gradient", tape_gradient, METH_VARARGS, NULL},
                                     {NULL, NULL, 0, NULL}};

@@ -213,7 +213,11 @@ static py_traced_variable *entry_of(py_trace *t, py_variable *v)
 PyObject *py_trace_read_variable(py_trace *t, py_variable *v)
 {
     py_traced_variable *e = entry_of(t, v);
-    PyObject *value = e ? py_tensor_symbolic(t, e->current) : NULL;
+    PyObject *value = e ? py_tensor_symbolic(t, e->read ? e->read : e->current) : NULL;
+    if (value && e->assigned && !e->read) {
+        Py_SETREF(value, py_trace_stop(t, (py_tensor *)value));
+        if (value) e->read = ((py_tensor *)value)->v;
+    }
     if (value && py_variable_trainable(v) && py_tapes_active())
         py_tape_saw_variable(v, (py_tensor *)value);
     return value;
@@ -226,6 +230,7 @@ int py_trace_assign_variable(py_trace *t, py_variable *v, PyObject *value)
     if (!now) return -1;
     e = find_variable(t, v); /* the list may have moved */
     e->current = now;
+    e->read = 0;
     e->assigned = true;
     return 0;
 }

@@ -207,6 +207,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggr
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
     tape = _stoker.Tape(True)
     tape.start()
+    tape.cover()
     tape.stop()
     return tape.gradient([tensor(y) for y in nest.flatten(ys)], [_source(x) for x in nest.flatten(xs)], grad_ys)
 
