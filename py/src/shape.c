@@ -357,6 +357,7 @@ static int shape_bool(PyObject *o) { return ((py_shape *)o)->rank >= 0; }
 static PyGetSetDef getters[] = {{"rank", get_rank, NULL, NULL, NULL},
                                 {"ndims", get_rank, NULL, NULL, NULL},
                                 {"dims", get_dims, NULL, NULL, NULL},
+                                {"_dims", get_dims, NULL, NULL, NULL}, /* Keras asks by this name when it writes a config */
                                 {NULL, NULL, NULL, NULL, NULL}};
 static PyObject *shape_iter(PyObject *o)
 {

@@ -137,7 +137,13 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     return x if x.dtype.name == dtype else _o.cast(x, dtype)
 
 
+def _is_complex(x):
+    return isinstance(x, complex) or hasattr(x, "_im") or getattr(getattr(x, "dtype", None), "kind", "") == "c"
+
+
 def _convert_value(x, dtype):
+    if _is_complex(x) or (dtype or "").startswith("complex"):
+        return _tf.convert_to_tensor(x, dtype)
     if dtype is None:
         return _stoker.convert_to_tensor(x)
     if dtype == "bool" or "int" in dtype:  # anything may become an integer, which TensorFlow's conversion refuses
