@@ -354,11 +354,12 @@ static PyObject *reduce(PyObject *o, PyObject *unused)
 }
 static int shape_bool(PyObject *o) { return ((py_shape *)o)->rank >= 0; }
 
-static PyGetSetDef getters[] = {{"rank", get_rank, NULL, NULL, NULL},
-                                {"ndims", get_rank, NULL, NULL, NULL},
-                                {"dims", get_dims, NULL, NULL, NULL},
-                                {"_dims", get_dims, NULL, NULL, NULL}, /* Keras asks by this name when it writes a config */
-                                {NULL, NULL, NULL, NULL, NULL}};
+static PyGetSetDef getters[] = {
+    {"rank", get_rank, NULL, NULL, NULL},
+    {"ndims", get_rank, NULL, NULL, NULL},
+    {"dims", get_dims, NULL, NULL, NULL},
+    {"_dims", get_dims, NULL, NULL, NULL}, /* Keras asks by this name when it writes a config */
+    {NULL, NULL, NULL, NULL, NULL}};
 static PyObject *shape_iter(PyObject *o)
 {
     PyObject *list = as_list(o, NULL), *it = list ? PyObject_GetIter(list) : NULL;

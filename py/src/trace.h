@@ -7,7 +7,7 @@
 typedef struct py_traced_variable {
     py_variable *variable;
     stk_val leaf, current; /* when the run starts, and now */
-    stk_val read;          /* 0, or what readers after an assignment get: no gradient goes back through it */
+    stk_val read; /* 0, or what readers after an assignment get: no gradient goes back through it */
     bool assigned;
 } py_traced_variable;
 

@@ -260,34 +260,11 @@ def dot_product_attention(query, key, value, bias=None, mask=None, scale=None, i
 # Connectionist temporal classification.
 
 def ctc_loss(target, output, target_length, output_length, mask_index=0):
-    """Minus the log of the sum over all alignments, by the forward recursion in logs; gradients follow from it."""
     target = convert_to_tensor(target, "int32")
     output = convert_to_tensor(output)
     dtype = backend.result_type(output.dtype, "float32")
     logits = _o.log_softmax(convert_to_tensor(output, dtype), axis=-1)
-    batch, steps, _ = logits.shape.as_list()
-    labels = target.shape.as_list()[1]
-    low = convert_to_tensor(-1e30, dtype)
-    # States: blank, label, blank, label .. blank; a label may be reached from the label before when they differ. As in
-    # TensorFlow that holds for a label that is the blank's number, too: padding is counted off by target_length, not by its value.
-    blank = _o.fill_value([batch, labels + 1], "int32", mask_index)
-    states = _o.reshape(_o.stack([blank[:, :-1], target], axis=2), [batch, 2 * labels])
-    states = _o.concat([states, blank[:, -1:]], 1)
-    count = 2 * labels + 1
-    differs = _o.concat([_o.fill_value([batch, 2], "bool", 0), _o.not_equal(states[:, 2:], states[:, :-2])], 1)
-    scores = _o.gather(_o.transpose(logits, [0, 2, 1]), states, axis=1, batch_dims=1)  # batch, states, time
-    start = convert_to_tensor(_np.arange(count)[None] < 2)
-    alpha = _o.where(start, scores[:, :, 0], low)
-    lengths = convert_to_tensor(output_length, "int32")
-    edge = _o.broadcast_to(low, [batch, 2])
-    for t in range(1, steps):
-        one = _o.concat([edge[:, :1], alpha[:, :-1]], 1)
-        two = _o.where(differs, _o.concat([edge, alpha[:, :-2]], 1), low)
-        ways = _o.reduce_logsumexp(_o.stack([alpha, one, two]), axis=0)
-        going = _o.expand_dims(_o.less(convert_to_tensor(t), lengths), 1)
-        alpha = _o.where(going, ways + scores[:, :, t], alpha)
-    last = _o.cast(convert_to_tensor(target_length, "int32"), "int32") * 2
-    ends = _o.stack([last, _o.maximum(last - 1, _o.zeros_like(last))], axis=1)
-    found = _o.gather(alpha, ends, axis=1, batch_dims=1)
-    some = _o.stack([_o.fill_value([batch], "bool", 1), _o.greater(last, _o.zeros_like(last))], axis=1)
-    return _o.negative(_o.reduce_logsumexp(_o.where(some, found, low), axis=1))
+    lengths = [convert_to_tensor(n, "int32") for n in (target_length, output_length)]
+    from stoker.tf import _ctc
+
+    return _ctc.all_ways(target, logits, *lengths, mask_index)

@@ -216,3 +216,12 @@ def combined_non_max_suppression(boxes, scores, max_output_size_per_class, max_t
     return CombinedNonMaxSuppression(*host(
         "combined_non_max_suppression", run, [boxes, scores], ["float32", "float32", "float32", "int32"],
         [[shape[0], size, 4], [shape[0], size], [shape[0], size], [shape[0]]]))
+
+
+def image_gradients(image):
+    """(dy, dx): each pixel's difference to the next one; zeros in the last row and column."""
+    image = tensor(image)
+    if len(dims(image)) != 4:
+        raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {image.shape}.")
+    dy, dx = image[:, 1:] - image[:, :-1], image[:, :, 1:] - image[:, :, :-1]
+    return o.pad(dy, [[0, 0], [0, 1], [0, 0], [0, 0]]), o.pad(dx, [[0, 0], [0, 0], [0, 1], [0, 0]])

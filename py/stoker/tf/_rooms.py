@@ -50,7 +50,15 @@ def _load(source, name):
     return getattr(value, name)
 
 
+_GRAPHS = frozenset("""Session InteractiveSession placeholder placeholder_with_default global_variables_initializer
+    local_variables_initializer get_variable variable_scope get_collection add_to_collection GraphKeys ConfigProto layers Saver FileWriter
+    AdamOptimizer GradientDescentOptimizer MomentumOptimizer RMSPropOptimizer""".split())
+
+
 def _missing(room, name):
+    if name in _GRAPHS:
+        return AttributeError(f"tf.{room + '.' if room else ''}{name} belongs to TensorFlow 1's graphs and sessions, which Stoker does not have: it runs programs "
+                              "of TensorFlow 2 (eager tensors, tf.Variable, tf.function, Keras).", name=name)
     path = "tensorflow" + ("." + room if room else "")
     public = path.replace("tensorflow", "tf")
     import difflib  # only for those who err
@@ -71,9 +79,19 @@ def find(room, name):
         except (KeyError, AttributeError):
             raise _missing(room, name) from None
     inner = f"{room}.{name}" if room else name
-    if inner in _TABLE or any(r.startswith(inner + ".") for r in _TABLE):
+    if inner == "compat.v2" or inner in _TABLE or any(r.startswith(inner + ".") for r in _TABLE):
         return module(inner)
+    for old in ("compat.v1", "compat.v2"):  # what is not listed there has TensorFlow 2's arguments
+        if room == old or room.startswith(old + "."):
+            return _same_in_2(room[len(old) + 1:], room, name)
     raise _missing(room, name)
+
+
+def _same_in_2(room, asked, name):
+    try:
+        return getattr(module(room) if room else sys.modules["stoker.tf"], name)
+    except AttributeError:
+        raise _missing(asked, name) from None
 
 
 def module(room):

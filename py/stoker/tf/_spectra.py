@@ -206,6 +206,17 @@ def dct(input, type=2, n=None, axis=-1, norm=None, name=None):
     return o.reshape(o.matmul(o.reshape(x, [-1, size]), tensor(waves.astype(x.dtype.as_numpy_dtype))), lead + [size])
 
 
+def idct(input, type=2, n=None, axis=-1, norm=None, name=None):
+    """What dct of the same type undoes, but for the factor 2 n where norm is None."""
+    x = tensor(input)
+    if axis != -1 or type != 2 or n is not None:
+        raise NotImplementedError("tf.signal.idct: Stoker has type 2 along the whole last axis")
+    *lead, size = dims(x)
+    waves = np.cos(np.pi / size * np.outer(np.arange(size), np.arange(size) + 0.5))
+    waves *= np.sqrt(np.where(np.arange(size) == 0, 1, 2) / size)[:, None] if norm == "ortho" else np.where(np.arange(size) == 0, 1, 2)[:, None]
+    return o.reshape(o.matmul(o.reshape(x, [-1, size]), tensor(waves.astype(x.dtype.as_numpy_dtype))), lead + [size])
+
+
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms, name=None):
     x = tensor(log_mel_spectrograms)
     return dct(x) / np.sqrt(dims(x)[-1] * 2.0).astype(x.dtype.as_numpy_dtype)

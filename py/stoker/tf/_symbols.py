@@ -53,12 +53,38 @@ tf from _other:
     Operation Graph CriticalSection RegisterGradient no_gradient bitcast histogram_fixed_width histogram_fixed_width_bins fingerprint
     load_op_library edit_distance
 
+tf from _rare:
+    AggregationMethod identity_n truncatediv truncatemod strided_slice hessians
+tf from C:
+    realdiv=truediv
+tf from _complex:
+    eig eigvals
+tf.math from _rare:
+    unsorted_segment_sqrt_n erfcinv
+tf.linalg from _rare:
+    lu_reconstruct lu_solve lu_matrix_inverse tridiagonal_matmul tridiagonal_solve eigh_tridiagonal
+tf.train from _rare:
+    ExponentialMovingAverage
+tf.nn from _nn_more:
+    atrous_conv2d sufficient_statistics normalize_moments weighted_moments max_pool_with_argmax embedding_lookup_sparse
+    safe_embedding_lookup_sparse
+tf.autodiff from _tape:
+    GradientTape
+tf.tpu.experimental from distribute:
+    initialize_tpu_system
+tf.sparse from _sparse_more:
+    softmax split to_indicator reset_shape segment_sum segment_mean segment_sqrt_n
+tf.signal from _spectra:
+    idct
+tf.strings from _unicode:
+    unicode_decode_with_offsets unicode_split_with_offsets unicode_script
+
 tf.math from _bessel:
     bessel_i0 bessel_i0e bessel_i1 bessel_i1e
 tf.math.special from _bessel:
     bessel_i0 bessel_i0e bessel_i1 bessel_i1e
 tf.nn from _ctc:
-    ctc_beam_search_decoder
+    ctc_beam_search_decoder ctc_loss
 tf.math from C:
     abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh cumsum cumprod equal erf erfc exp expm1 floor floordiv
     floormod mod=floormod greater greater_equal is_finite is_inf is_nan less less_equal log log1p log_sigmoid logical_and
@@ -149,6 +175,13 @@ tf.experimental.numpy from _tnp:
     arange linspace meshgrid shape ndim size reshape ravel transpose swapaxes moveaxis expand_dims squeeze concatenate stack vstack hstack
     split broadcast_to tile repeat flip roll take tril triu sort argsort sum prod mean average max amax min amin var std all any argmax
     argmin cumsum matmul dot inner outer tensordot einsum experimental_enable_numpy_behavior
+tf.experimental.numpy from _tnp_more:
+    allclose angle append around array_equal asanyarray ascontiguousarray atleast_1d atleast_2d atleast_3d bitwise_and bitwise_not
+    bitwise_or bitwise_xor broadcast_arrays cbrt complex_ compress conj conjugate count_nonzero cross cumprod deg2rad diag diag_indices
+    diagflat diagonal diff divmod dsplit dstack exp2 fix flatten fliplr flipud float_power gcd geomspace heaviside hsplit imag inexact
+    isclose iscomplex iscomplexobj isneginf isposinf isreal isrealobj isscalar issubdtype ix_ kron lcm logaddexp logaddexp2 logical_xor
+    logspace nanmean nanprod nansum nextafter nonzero object_ pad polyval positive ptp rad2deg real rot90 round select signbit sinc
+    take_along_axis trace tri unicode_ vander vdot vsplit
 tf.experimental.numpy.random from _tnp:
     rand randn randint seed uniform=random_uniform standard_normal=random_standard_normal
 tf.experimental.dlpack from _other:
@@ -210,6 +243,27 @@ tf.compat.v1.train from _event_messages:
     summary_iterator
 tf.compat.v1 from _control:
     executing_eagerly name_scope
+tf.compat.v1 from _compat_v1:
+    assign assign_add assign_sub cond where gradients sparse_concat random_normal_initializer random_uniform_initializer to_float to_int32
+    to_int64 div
+tf.compat.v1.math from _compat_v1:
+    in_top_k
+tf.compat.v1.data from _compat_v1:
+    make_one_shot_iterator
+tf.compat.v1.nn from _compat_v1:
+    convolution conv2d conv2d_transpose max_pool avg_pool dropout embedding_lookup softmax_cross_entropy_with_logits
+    softmax_cross_entropy_with_logits_v2=softmax_cross_entropy_with_logits ctc_loss ctc_beam_search_decoder in_top_k
+tf.compat.v1 from math:
+    ceil is_nan is_inf is_finite log log1p rsqrt erf digamma lgamma squared_difference segment_sum segment_mean unsorted_segment_sum floordiv
+    floormod mod=floormod log_sigmoid l2_normalize invert_permutation confusion_matrix bincount count_nonzero cumprod
+tf.compat.v1 from random:
+    random_uniform=uniform random_normal=normal truncated_normal random_shuffle=shuffle random_gamma=gamma
+tf.compat.v1 from linalg:
+    matrix_inverse=inv matrix_transpose matrix_determinant=det trace cholesky svd qr global_norm matrix_diag=diag matrix_solve=solve
+tf.compat.v1 from io:
+    FixedLenFeature VarLenFeature parse_single_example parse_example read_file write_file decode_raw decode_csv
+tf.compat.v1 from strings:
+    string_join=join string_to_number=to_number string_to_hash_bucket_fast=to_hash_bucket_fast substr
 tf.compat.v1.logging from _other:
     set_verbosity=log_set_verbosity ERROR INFO WARN WARNING=WARN DEBUG FATAL info=log_info warning=log_warning
     warn=log_warning error=log_error

@@ -1,5 +1,7 @@
 """tf.distribute as one device: programs written for several run on this one."""
+import collections as _collections
 import contextlib as _contextlib
+import enum as _enum
 
 
 class ReduceOp:
@@ -118,6 +120,86 @@ class MultiWorkerMirroredStrategy(Strategy):
     pass
 
 
+class TPUStrategy(Strategy):
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError("there is no TPU; tf.distribute.get_strategy() gives the strategy of this machine")
+
+
+class ParameterServerStrategy(Strategy):
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("tf.distribute.ParameterServerStrategy: Stoker trains in one process")
+
+
+class CrossDeviceOps:
+    """How replicas exchange their gradients: with one device there is nothing to exchange, so any choice is fine."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    pass
+
+
+class NcclAllReduce(CrossDeviceOps):
+    pass
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    pass
+
+
+class DistributedValues:
+    """Never made: with one device a value is what it is. Programs ask whether something is one."""
+
+
+InputReplicationMode = _enum.Enum("InputReplicationMode", "PER_WORKER PER_REPLICA")
+InputOptions = _collections.namedtuple(
+    "InputOptions", "experimental_fetch_to_device experimental_replication_mode experimental_place_dataset_on_device experimental_per_replica_buffer_size",
+    defaults=(True, InputReplicationMode.PER_WORKER, False, 1))
+RunOptions = _collections.namedtuple(
+    "RunOptions", "experimental_enable_dynamic_batch_size experimental_bucketizing_dynamic_shape experimental_xla_options", defaults=(True, False, None))
+StrategyExtended = _Extended
+
+
+class experimental:
+    """tf.distribute.experimental"""
+
+    MultiWorkerMirroredStrategy = MultiWorkerMirroredStrategy
+    TPUStrategy, ParameterServerStrategy = TPUStrategy, ParameterServerStrategy
+    CommunicationImplementation = CollectiveCommunication = _enum.Enum("CommunicationImplementation", "AUTO RING NCCL")
+    CommunicationOptions = _collections.namedtuple("CommunicationOptions", "bytes_per_pack timeout_seconds implementation", defaults=(0, None, None))
+
+    class CentralStorageStrategy(Strategy):
+        pass
+
+    class ValueContext(InputContext):
+        pass
+
+
+class _Resolver:
+    """Where the other machines are."""
+
+    task_type = task_id = environment = rpc_layer = None
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+
+class cluster_resolver:
+    """tf.distribute.cluster_resolver: programs look for a TPU, and take the default strategy when this raises."""
+
+    ClusterResolver = SimpleClusterResolver = TFConfigClusterResolver = _Resolver
+
+    class TPUClusterResolver(_Resolver):
+        def __init__(self, tpu=None, *args, **kwargs):
+            raise ValueError("Please provide a TPU Name to connect to.")
+
+        @staticmethod
+        def connect(tpu=None, zone=None, project=None):
+            raise ValueError("Please provide a TPU Name to connect to.")
+
+
 _default = Strategy()
 _scopes = []
 
@@ -152,3 +234,8 @@ class DistributedDataset:
 
 class DistributedIterator:
     """As above."""
+
+
+def initialize_tpu_system(cluster_resolver=None):
+    """tf.tpu.experimental.initialize_tpu_system"""
+    raise ValueError("there is no TPU; tf.distribute.get_strategy() gives the strategy of this machine")

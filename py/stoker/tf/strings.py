@@ -319,3 +319,9 @@ def _float_text(value):
     return repr(value.dtype.type(value).item() if value.dtype == _np.float64 else float(_np.format_float_positional(
         value, unique=True))) if 1e-4 <= abs(number) < 1e16 else _np.format_float_scientific(value, trim="-")
 
+
+
+def __getattr__(name):
+    from stoker.tf import _rooms
+
+    return _rooms.find("strings", name)
