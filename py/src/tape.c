@@ -267,7 +267,7 @@ static PyObject *tape_cover(PyObject *self, PyObject *u)
             if (failed) return NULL;
         }
     }
-    Py_RETURN_NONE;
+    return tell(self, "cover", NULL);
 }
 static PyObject *watched_variables(PyObject *self, PyObject *u)
 {

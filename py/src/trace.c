@@ -214,9 +214,13 @@ PyObject *py_trace_read_variable(py_trace *t, py_variable *v)
 {
     py_traced_variable *e = entry_of(t, v);
     PyObject *value = e ? py_tensor_symbolic(t, e->read ? e->read : e->current) : NULL;
-    if (value && e->assigned && !e->read) {
-        Py_SETREF(value, py_trace_stop(t, (py_tensor *)value));
+    /* Whole numbers have no gradients, the hidden variable of effects among them. */
+    if (value && e->assigned && !e->read && py_dtype_kind(py_variable_memory(v)->dtype) == 'F') {
+        PyObject *now = value;
+        value = py_trace_stop(t, (py_tensor *)now);
         if (value) e->read = ((py_tensor *)value)->v;
+        if (value && py_recorders) value = py_tell(value, Py_BuildValue("sOO", "stop", now, value));
+        Py_DECREF(now);
     }
     if (value && py_variable_trainable(v) && py_tapes_active())
         py_tape_saw_variable(v, (py_tensor *)value);
@@ -263,6 +267,7 @@ static void trace_dealloc(PyObject *self)
     PyMem_Free(t->captures);
     PyMem_Free(t->variables);
     PyMem_Free(t->stops);
+    PyMem_Free(t->stopped);
     Py_XDECREF(t->kept);
     Py_XDECREF(t->customs);
     Py_XDECREF((PyObject *)t->parent);
@@ -333,6 +338,8 @@ static PyObject *trace_source(PyObject *self, PyObject *o)
     }
     for (Py_ssize_t i = 0; i < t->nvariables; i++)
         if (t->variables[i].leaf == v) return Py_NewRef((PyObject *)t->variables[i].variable);
+    for (int32_t i = 0; i < t->nstops; i++)
+        if (t->stops[i] == v) return py_tensor_symbolic(t, t->stopped[i]);
     Py_RETURN_NONE;
 }
 
@@ -413,12 +420,15 @@ PyObject *py_trace_stop(py_trace *t, py_tensor *x)
     if (t->nstops == t->cap_stops) {
         int32_t room = t->cap_stops ? 2 * t->cap_stops : 8;
         stk_val *more = PyMem_Realloc(t->stops, (size_t)room * sizeof *more);
-        if (!more) return PyErr_NoMemory();
-        t->stops = more;
+        if (more) t->stops = more;
+        stk_val *shown = more ? PyMem_Realloc(t->stopped, (size_t)room * sizeof *shown) : NULL;
+        if (!shown) return PyErr_NoMemory();
+        t->stopped = shown;
         t->cap_stops = room;
     }
     int32_t rank = stk_g_rank(t->g, v);
     for (int32_t i = 0; i < rank; i++) dim[i] = stk_g_dim(t->g, v, i);
+    t->stopped[t->nstops] = v;
     v = stk_g_reshape(t->g, v, rank, dim); /* a value of its own, and no work */
     if (py_trace_check(t, "StopGradient")) return NULL;
     t->stops[t->nstops++] = v;

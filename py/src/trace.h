@@ -19,7 +19,8 @@ struct py_trace {
     Py_ssize_t ncaptures, cap_captures, nwatched;
     py_traced_variable *variables;
     Py_ssize_t nvariables, cap_variables;
-    stk_val *stops; /* values that gradients take as given, rising */
+    stk_val *stops;   /* values that gradients take as given, rising */
+    stk_val *stopped; /* what each of them shows */
     int32_t nstops, cap_stops;
     PyObject *kept;    /* list: functions that the programs call */
     PyObject *customs; /* list of (outputs, inputs, backward): gradients that a function gives */

@@ -89,7 +89,7 @@ class Replay:
 
     def _tape(self, inputs, outputs, numbers, fixed, blocks):
         number, method = fixed
-        check(method in ("start", "stop", "pause", "resume", "watch"), f"'{method}' is no method of tapes")
+        check(method in ("start", "stop", "pause", "resume", "watch", "cover"), f"'{method}' is no method of tapes")
         tape = self.tapes.setdefault(number, _stoker.Tape(True))
         if method == "start" and tape.active or method == "stop" and not tape.active:
             return
