@@ -133,7 +133,7 @@ static void report(stk_device *device, const char *what, stk_kernel kernel, cons
     stk_free_pages(l.scratch, (size_t)scratch + 1);
 }
 
-static const char *wanted_impl = ""; // "pairs": bfloat16
+static const char *wanted_impl = ""; // "pairs", "tiles": bfloat16
 static stk_dtype dtype = STK_F32;
 
 static void each_impl(stk_device *device, const char *what, stk_kernel kernel, const void *params,
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     const char *wanted = argc > 2 ? argv[2] : "";
     if (argc > 3) wanted_impl = argv[3];
-    if (!strcmp(wanted_impl, "pairs")) dtype = STK_BF16;
+    if (!strcmp(wanted_impl, "pairs") || !strcmp(wanted_impl, "tiles")) dtype = STK_BF16;
     stk_error err;
     stk_device *device = NULL;
     if (threads < 1 || stk_device_open("cpu:0", threads, &device, &err) != STK_OK) {
