@@ -68,6 +68,10 @@ stk_status stk_record_memory(const stk_program_facts *p, stk_report *r, stk_erro
     r->memory.optimizer = (int64_t)p->optimizer_bytes;
     r->memory.metrics = (int64_t)p->metric_bytes;
     r->memory.inputs = (int64_t)p->input_bytes;
+    r->memory.in_place = (int64_t)p->in_place_bytes;
+    r->memory.staged = (int64_t)p->staged_bytes;
+    r->memory.pinned = (int64_t)p->pinned_bytes;
+    r->memory.resident = (int64_t)p->resident_bytes;
     STK_TRY(find_peak(p, &r->memory, err));
     r->buffers = stk_arena_array(&r->arena, (size_t)p->nbuffers + 1, sizeof *r->buffers);
     if (!r->buffers) return stk_fail_memory(err, "the arena's plan", 0);

@@ -83,6 +83,29 @@ char *stk_advice_text(stk_knob knob, int64_t value, char *text, size_t size)
     return text;
 }
 
+/* The way that most of a batch goes. */
+char *stk_report_data_text(const stk_report *r, char text[200])
+{
+    const stk_memory_rows *m = &r->memory;
+    const struct {
+        int64_t bytes;
+        const char *says; /* %s: the device */
+    } ways[] = {
+        {m->in_place, "in the host's memory; %s works on it where it is"},
+        {m->resident, "lives on %s: only the numbers of a batch's rows go up"},
+        {m->pinned,
+         "the host writes batches into memory that goes up fast; %s gets them from there"},
+        {m->staged,
+         "in the host's memory; each batch is copied to memory that goes up fast, then to %s"},
+    };
+    size_t most = 0;
+    for (size_t i = 1; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i].bytes > ways[most].bytes) most = i;
+    text[0] = '\0';
+    if (ways[most].bytes) snprintf(text, 200, ways[most].says, stk_report_device(r));
+    return text;
+}
+
 stk_report *stk_report_new(void)
 {
     stk_report *r = stk_calloc(1, sizeof *r);

@@ -81,6 +81,8 @@ enum { STK_HISTOGRAM = 16 }; /* calls of kernels by time: below 1/2 us, 1, 2, 4 
 typedef struct stk_memory_rows {
     int64_t arena, constants, variables, stages, peak_rss;
     int64_t weights, optimizer, metrics, inputs;
+    /* of the inputs: used where they are; copied to memory that goes up fast; in such memory already; living on the device */
+    int64_t in_place, staged, pinned, resident;
     int64_t peak[STK_MEMORY_KINDS]; /* of the arena, at its fullest moment */
     int64_t peak_at;                /* that moment, as a region */
 } stk_memory_rows;
@@ -220,6 +222,8 @@ void stk_report_put_chrome(const stk_report *r, stk_text *t);
 stk_status stk_report_put_json(const stk_report *r, char **text, size_t *size, stk_error *err);
 void stk_report_put_events(const stk_report *r, stk_text *t);
 
+/* report.c: where a batch comes from, as a sentence; "" when no input is known. Returns text. */
+char *stk_report_data_text(const stk_report *r, char text[200]);
 /* ops.c: the device that most of the kernels' time was spent on; "" when no kernel ran. */
 const char *stk_report_device(const stk_report *r);
 

@@ -402,7 +402,7 @@ static void put_key(stk_text *t, const char *colour, const char *name, int64_t b
 static void put_memory(const stk_report *r, stk_text *t)
 {
     const stk_memory_rows *m = &r->memory;
-    char text[24];
+    char text[24], data[200];
     stk_text_put(t, "<h2>Memory</h2><div class=\"facts\">");
     put_fact(t, stk_bytes_text((double)m->weights, text), "weights");
     put_fact(t, stk_bytes_text((double)m->optimizer, text), "optimizer");
@@ -411,6 +411,7 @@ static void put_memory(const stk_report *r, stk_text *t)
     if (m->stages) put_fact(t, stk_bytes_text((double)m->stages, text), "input pipeline");
     put_fact(t, stk_bytes_text((double)m->peak_rss, text), "peak of the process");
     stk_text_put(t, "</div>\n");
+    if (*stk_report_data_text(r, data)) stk_html_escaped(t, "<p>Data: ", data, "</p>\n");
     if (!r->nbuffers) return;
     stk_text_put(t, "<p class=\"soft small\">The arena from the first region of the program to the "
                     "last: each box is a buffer, as high as it is large and as wide as it lives. "

@@ -319,7 +319,7 @@ static void put_bytes(stk_text *t, const char *indent, const char *name, int64_t
 static void put_memory(const stk_report *r, stk_text *t)
 {
     const stk_memory_rows *m = &r->memory;
-    char a[24];
+    char a[24], data[200];
     const struct {
         const char *name;
         int64_t bytes;
@@ -339,6 +339,7 @@ static void put_memory(const stk_report *r, stk_text *t)
         stk_text_put(t, "  (the arena is fullest in region %lld of %d)\n", (long long)m->peak_at,
                      r->program.regions);
     stk_text_put(t, "  process peak %s\n", stk_bytes_text((double)m->peak_rss, a));
+    if (*stk_report_data_text(r, data)) stk_text_put(t, "  data: %s\n", data);
 }
 
 static void put_rest(const stk_report *r, stk_text *t)

@@ -3,6 +3,7 @@
 
 #include "base/trace.h"
 #include "stoker/placement.h"
+#include "stoker/watch.h"
 
 #include <stdlib.h>
 
@@ -112,6 +113,52 @@ TEST(what_does_not_fit_is_fed)
     if (train("apart:0", "", false, NULL, &o)) CHECK(!strstr(o.placement, "only the numbers"));
     unsetenv("STOKER_APART_MEMORY");
     drop(&o);
+}
+
+/* ---- what a report says about it ----------------------------------------------------------------------------- */
+
+static void report_says(const char *device, const char *wish, bool dataset, const char *sentence)
+{
+    problem p;
+    stk_error err;
+    stk_watch *watch = NULL;
+    stk_report *r = NULL;
+    char *text = NULL;
+    stk_trainer_options how = stk_trainer_defaults();
+    setenv("STOKER_APART", "1", 1);
+    setenv("STOKER_DEVICE_DATA", wish, 1);
+    REQUIRE(CHECK_OK(stk_device_open(device, 0, &how.device, &err)));
+    how.loss = "sparse_categorical_crossentropy:from_logits=true";
+    stk_fit_options fit = stk_fit_defaults();
+    fit.epochs = EPOCHS;
+    fit.batch = SIZE;
+    REQUIRE(CHECK(open_problem_with(&p, LAYERS, &how, ROWS)));
+    stk_train_data data = p.data;
+    if (dataset) {
+        stk_dataset *ds = stk_data_slices(2, (stk_tensor *[]){p.x, p.y}, NULL, NULL, &err);
+        ds = stk_data_shuffle(ds, STK_SHUFFLE_ALL, 7, true, &err); /* else batches are views */
+        ds = stk_data_prefetch(stk_data_batch(ds, SIZE, true, &err), 2, &err);
+        data = (stk_train_data){.dataset = ds};
+        REQUIRE(CHECK(ds));
+    }
+    CHECK_OK(stk_watch_start(NULL, &watch, &err));
+    CHECK_OK(stk_trainer_fit(p.trainer, &data, &fit, NULL, &err));
+    if (CHECK_OK(stk_watch_stop(watch, &r, &err)) &&
+        CHECK_OK(stk_report_render(r, STK_REPORT_TEXT, &text, NULL, &err)))
+        CHECK_CONTAINS(text, sentence);
+    stk_text_free(text);
+    stk_report_release(r);
+    if (dataset) stk_dataset_release(data.dataset);
+    close_problem(&p);
+    stk_device_release(how.device);
+}
+
+TEST(a_report_says_where_the_data_lives)
+{
+    report_says("cpu:0", "", false, "data: in the host's memory; cpu:0 works on it where it is");
+    report_says("apart:0", "", false, "data: lives on apart:0: only the numbers of a batch's rows");
+    report_says("apart:0", "off", false, "each batch is copied to memory that goes up fast");
+    report_says("apart:0", "", true, "the host writes batches into memory that goes up fast");
 }
 
 TEST_MAIN()

@@ -126,6 +126,9 @@ typedef struct stk_program_facts {
     uint32_t serial;
     int64_t runs;       /* steps so far */
     double input_bytes; /* of all inputs of one run */
+    /* Of these: read where the host has them; copied to memory that goes up fast, then sent; sent from such memory straight away;
+     * made on the device itself from what lives there. */
+    double in_place_bytes, staged_bytes, pinned_bytes, resident_bytes;
     stk_program_stats stats;
     const stk_launch_facts *launches;
     int64_t nlaunches;

@@ -145,6 +145,24 @@ static void count_variables(const stk_program *p, stk_program_facts *out)
     }
 }
 
+static void count_inputs(const stk_program *p, stk_program_facts *out)
+{
+    for (int32_t i = 0; i < p->nfeeds; i++) {
+        const stk_upload *u = p->feeds[i].upload;
+        double bytes = (double)stk_type_bytes(&p->feeds[i].type);
+        out->input_bytes += bytes;
+        if (p->feeds[i].uniform_at >= 0) continue;
+        if (stk_device_shares(p->device))
+            out->in_place_bytes += bytes;
+        else if (!u || p->slots[i].block != u->block[u->turn])
+            out->resident_bytes += bytes;
+        else if (u->held[u->turn])
+            out->pinned_bytes += bytes;
+        else
+            out->staged_bytes += bytes;
+    }
+}
+
 static stk_status visit_one(const stk_program *p,
                             void (*visit)(void *context, const stk_program_facts *facts),
                             void *context, stk_error *err)
@@ -166,8 +184,7 @@ static stk_status visit_one(const stk_program *p,
                                    .nbuffers = list_buffers(p, buffers)};
         describe(p, launches);
         count_variables(p, &facts);
-        for (int32_t i = 0; i < p->nfeeds; i++)
-            facts.input_bytes += (double)stk_type_bytes(&p->feeds[i].type);
+        count_inputs(p, &facts);
         visit(context, &facts);
     }
     stk_free(launches);
