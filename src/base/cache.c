@@ -16,6 +16,7 @@ static const struct {
     const char *name, *ending, *what;
 } kinds[] = {
     {"kernels.txt", "", "kernels chosen by timing them on this machine"},
+    {"calibration/", ".txt", "what each device can do, measured for --device auto"},
     {"data_tune", "", "settings that input pipelines found for themselves"},
     {"index/", ".tfrecord", "where the records of TFRecord files start"},
     {"opencl/", ".bin", "programs that OpenCL devices compiled"},

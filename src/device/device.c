@@ -70,8 +70,8 @@ static stk_status fail_unknown(const char *name, stk_error *err)
                                      used ? ", " : "", name_of(drivers[i], k, text, sizeof text));
     const char *missing = stk_device_missing();
     return stk_fail(err, STK_ERR_DEVICE,
-                    "device_open: no device \"%s\"; there is %s%s%s (`stoker devices` tells more)",
-                    name, known, *missing ? "; " : "", missing);
+                    "no device \"%s\"; there is %s%s%s (`stoker devices` tells more)", name, known,
+                    *missing ? "; " : "", missing);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------- */

@@ -14,7 +14,8 @@ enum { GROUP = 256, STRETCH = 1024, MOST_TEXT = 24 << 10, MOST_NUMBERS = 320 };
 typedef struct writer {
     const stk_chain *c;
     int32_t segments; /* of this launch */
-    /* Processors: an item walks over a stretch. Compilers make vectors of items only while nothing branches, and which segment it is does. */
+    /* Processors: an item walks over a stretch. Compilers make vectors of items only while nothing branches or divides; which segment it is
+     * and which place of a row do. */
     bool walks;
     char *text;
     size_t used;
@@ -69,6 +70,13 @@ static void add_arguments(writer *w)
         add(w, "    SK_GLOBAL %s *y%d;\n", stk_cl_type(c->output[i].dtype), i);
 }
 
+static bool has_access(const stk_chain *c, stk_access access)
+{
+    for (int32_t i = 0; i < c->inputs; i++)
+        if (c->input[i].access == (int32_t)access) return true;
+    return false;
+}
+
 /* A group works on one segment. */
 static void add_segments(writer *w)
 {
@@ -86,27 +94,26 @@ static void add_segments(writer *w)
             add(w, "        y%d = s%dy%d_block + s%dy%d_at;\n", i, s, i, s, i);
         add(w, "    }\n");
     }
-    if (w->walks) /* each element is read and written by its own turn only, in place or not */
-        add(w,
-            "    int from = group * %d, to = from + %d < n ? from + %d : n;\n"
-            "#pragma clang loop vectorize(assume_safety)\n    for (i = from; i < to; i++) {\n",
-            STRETCH, STRETCH, STRETCH);
-    else
+    if (w->walks) { /* each element is read and written by its own turn only, in place or not */
+        add(w, "    int from = group * %d, to = from + %d < n ? from + %d : n;\n", STRETCH, STRETCH,
+            STRETCH);
+        if (has_access(c, STK_ACCESS_ROW))
+            add(w, "    int wide = p.q[%d], first = from %% wide;\n    float per = 1.0f / wide;\n",
+                2 * w->segments + c->rank - 1);
+        add(w, "#pragma clang loop vectorize(assume_safety)\n    for (i = from; i < to; i++) {\n");
+    } else
         add(w, "    i = group * %d + SK_LANE;\n    if (i >= n) return;\n", GROUP);
-}
-
-static bool has_access(const stk_chain *c, stk_access access)
-{
-    for (int32_t i = 0; i < c->inputs; i++)
-        if (c->input[i].access == (int32_t)access) return true;
-    return false;
 }
 
 static void add_positions(writer *w)
 {
     const stk_chain *c = w->c;
     int32_t at = 2 * w->segments, strides = at + c->rank;
-    if (has_access(c, STK_ACCESS_ROW)) add(w, "    int row = i %% p.q[%d];\n", at + c->rank - 1);
+    if (has_access(c, STK_ACCESS_ROW) && w->walks) /* vectors cannot divide; off by one at most */
+        add(w, "    int turn = first + i - from, row = turn - (int)(turn * per) * wide;\n"
+               "    row += row < 0 ? wide : 0;\n    row -= row >= wide ? wide : 0;\n");
+    else if (has_access(c, STK_ACCESS_ROW))
+        add(w, "    int row = i %% p.q[%d];\n", at + c->rank - 1);
     if (!has_access(c, STK_ACCESS_STRIDED)) return;
     add(w, "    int left = i;\n");
     for (int32_t k = c->rank - 1; k >= 0; k--)
@@ -222,7 +229,7 @@ static void emit_part(stk_cl_build *b, const stk_chain *c, int32_t first, int32_
     int32_t q[MOST_NUMBERS] = {0}, per = c->inputs + c->outputs;
     writer w = {.c = c,
                 .segments = segments,
-                .walks = b->d->is_cpu && segments > 1,
+                .walks = b->d->is_cpu && (segments > 1 || has_access(c, STK_ACCESS_ROW)),
                 .text = stk_malloc(MOST_TEXT)};
     if (!w.text) {
         stk_cl_give_up(b, stk_fail_memory(b->err, "a chain", MOST_TEXT));

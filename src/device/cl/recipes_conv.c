@@ -113,8 +113,9 @@ static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
     int64_t panels = stk_ceil_div(q.columns, width * vectors);
     char more[96];
     if (results == 0) return;
-    snprintf(more, sizeof more, "-DSK_W=%d -DSK_NV=%d -DSK_MR=%d -DSK_KC=%d", (int)width, vectors,
-             (int)at_once, DEPTH);
+    bool thin = c->ic / c->groups < at_once;
+    snprintf(more, sizeof more, "-DSK_W=%d -DSK_NV=%d -DSK_MR=%d -DSK_KC=%d -DSK_THIN=%d",
+             (int)width, vectors, (int)at_once, DEPTH, what == WEIGHT && thin);
     p.rows = 256;
     while (p.rows > 32 && panels * c->groups * stk_ceil_div(q.rows, p.rows) < 4 * b->d->units)
         p.rows /= 2;
@@ -124,8 +125,9 @@ static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
     if (what != WEIGHT) stk_cl_table_arg(b, &zero, sizeof zero, 8);
     stk_cl_numbers(b, &p, sizeof p);
     if (what == WEIGHT) {
-        int64_t strips = stk_ceil_div(c->ic / c->groups, at_once);
-        stk_cl_groups(b, panels * c->groups, volume(c->kernel) * strips, p.splits, 1);
+        int64_t strips = thin ? stk_ceil_div(q.rows, at_once)
+                              : volume(c->kernel) * stk_ceil_div(c->ic / c->groups, at_once);
+        stk_cl_groups(b, panels * c->groups, strips, p.splits, 1);
     } else {
         stk_cl_groups(b, panels, stk_ceil_div(q.rows, p.rows), c->groups, 1);
     }

@@ -20,23 +20,62 @@ SK_FN sk_pixel sk_pixel_of(int at, int d, int h, int w)
     return q;
 }
 
-/* Pixel number in the input that an output pixel sees through a tap; -1 outside. */
-SK_FN int sk_input_of(const sk_conv p, sk_pixel o, int tap)
+/* A place in the kernel, and the one behind it. */
+typedef struct sk_tap {
+    int z, y, x;
+} sk_tap;
+
+SK_FN sk_tap sk_tap_of(const sk_conv p, int tap)
 {
-    int tx = tap % p.taps[2], ty = tap / p.taps[2] % p.taps[1], tz = tap / p.taps[2] / p.taps[1];
-    int z = o.z * p.stride[0] + tz * p.dilation[0] - p.low[0];
-    int y = o.y * p.stride[1] + ty * p.dilation[1] - p.low[1];
-    int x = o.x * p.stride[2] + tx * p.dilation[2] - p.low[2];
+    sk_tap t;
+    t.x = tap % p.taps[2];
+    t.y = tap / p.taps[2] % p.taps[1];
+    t.z = tap / p.taps[2] / p.taps[1];
+    return t;
+}
+
+/* Walking is cheaper than dividing. */
+SK_FN sk_tap sk_next_tap(const sk_conv p, sk_tap t)
+{
+    if (++t.x < p.taps[2]) return t;
+    t.x = 0;
+    if (++t.y < p.taps[1]) return t;
+    t.y = 0;
+    t.z++;
+    return t;
+}
+
+SK_FN sk_pixel sk_next_pixel(sk_pixel q, int d, int h, int w)
+{
+    if (++q.x < w) return q;
+    q.x = 0;
+    if (++q.y < h) return q;
+    q.y = 0;
+    if (++q.z < d) return q;
+    q.z = 0;
+    q.n++;
+    return q;
+}
+
+/* Pixel number in the input that an output pixel sees through a tap; -1 outside. */
+SK_FN int sk_input_at(const sk_conv p, sk_pixel o, sk_tap t)
+{
+    int z = o.z * p.stride[0] + t.z * p.dilation[0] - p.low[0];
+    int y = o.y * p.stride[1] + t.y * p.dilation[1] - p.low[1];
+    int x = o.x * p.stride[2] + t.x * p.dilation[2] - p.low[2];
     int inside = z >= 0 && z < p.in[0] && y >= 0 && y < p.in[1] && x >= 0 && x < p.in[2];
     return inside ? ((o.n * p.in[0] + z) * p.in[1] + y) * p.in[2] + x : -1;
 }
+SK_FN int sk_input_of(const sk_conv p, sk_pixel o, int tap)
+{
+    return sk_input_at(p, o, sk_tap_of(p, tap));
+}
 
 /* Pixel number in the output that sees an input pixel through a tap; -1: none. */
-SK_FN int sk_output_of(const sk_conv p, sk_pixel i, int tap)
+SK_FN int sk_output_at(const sk_conv p, sk_pixel i, sk_tap t)
 {
-    int tx = tap % p.taps[2], ty = tap / p.taps[2] % p.taps[1], tz = tap / p.taps[2] / p.taps[1];
-    int z = i.z + p.low[0] - tz * p.dilation[0], y = i.y + p.low[1] - ty * p.dilation[1];
-    int x = i.x + p.low[2] - tx * p.dilation[2];
+    int z = i.z + p.low[0] - t.z * p.dilation[0], y = i.y + p.low[1] - t.y * p.dilation[1];
+    int x = i.x + p.low[2] - t.x * p.dilation[2];
     if (z < 0 || y < 0 || x < 0 || z % p.stride[0] || y % p.stride[1] || x % p.stride[2]) return -1;
     z /= p.stride[0];
     y /= p.stride[1];
@@ -44,11 +83,17 @@ SK_FN int sk_output_of(const sk_conv p, sk_pixel i, int tap)
     if (z >= p.out[0] || y >= p.out[1] || x >= p.out[2]) return -1;
     return ((i.n * p.out[0] + z) * p.out[1] + y) * p.out[2] + x;
 }
+SK_FN int sk_output_of(const sk_conv p, sk_pixel i, int tap)
+{
+    return sk_output_at(p, i, sk_tap_of(p, tap));
+}
 
 #if SK_WHAT == 1
 #define SK_ROW_PIXEL(at)      sk_pixel_of(at, p.in[0], p.in[1], p.in[2])
 #define SK_ROWS               (p.n * p.in[0] * p.in[1] * p.in[2])
+#define SK_NEXT_PIXEL(q)      sk_next_pixel(q, p.in[0], p.in[1], p.in[2])
 #define SK_SOURCE(pixel, tap) sk_output_of(p, pixel, tap)
+#define SK_SOURCE_AT(pixel, t) sk_output_at(p, pixel, t)
 #define SK_DEEP               (p.oc / p.groups) /* channels summed over, and of a whole pixel */
 #define SK_DEEP_ALL           p.oc
 #define SK_MADE               (p.ic / p.groups) /* channels made */
@@ -57,7 +102,9 @@ SK_FN int sk_output_of(const sk_conv p, sk_pixel i, int tap)
 #else
 #define SK_ROW_PIXEL(at)      sk_pixel_of(at, p.out[0], p.out[1], p.out[2])
 #define SK_ROWS               (p.n * p.out[0] * p.out[1] * p.out[2])
+#define SK_NEXT_PIXEL(q)      sk_next_pixel(q, p.out[0], p.out[1], p.out[2])
 #define SK_SOURCE(pixel, tap) sk_input_of(p, pixel, tap)
+#define SK_SOURCE_AT(pixel, t) sk_input_at(p, pixel, t)
 #define SK_DEEP               (p.ic / p.groups)
 #define SK_DEEP_ALL           p.ic
 #define SK_MADE               (p.oc / p.groups)
@@ -110,6 +157,15 @@ SK_KERNEL void conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_c
 #define SK_VLOAD SK_GLUE(vload, SK_W)
 #define SK_VSTORE SK_GLUE(vstore, SK_W)
 
+/* From a pixel of a line to the next: pixels of the source in between, where that is the same everywhere. */
+#if SK_WHAT == 1
+#define SK_HOP  1
+#define SK_EVEN (p.stride[2] == 1)
+#else
+#define SK_HOP  p.stride[2]
+#define SK_EVEN 1
+#endif
+
 #if SK_WHAT < 2
 /* One item: p.rows pixels of one panel of channels. Weights of as many (tap, channel) as fit are packed; pixels outside read one zero, again and again. */
 SK_KERNEL __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -140,25 +196,41 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, w), SK_OUT(SK_R, y), SK_IN(SK_R, zero), const s
             sk_pixel pixel[SK_MR];
 #pragma unroll
             for (r = 0; r < SK_MR; r++) {
-                pixel[r] = SK_ROW_PIXEL(m + r < m1 ? m + r : m);
+                pixel[r] = r == 0 ? SK_ROW_PIXEL(m) : m + r < m1 ? SK_NEXT_PIXEL(pixel[r - 1]) : pixel[0];
                 left[r] = (SK_V)0;
 #if SK_NV == 2
                 right[r] = (SK_V)0;
 #endif
             }
+            int line = pixel[SK_MR - 1].x - pixel[0].x == SK_MR - 1 && SK_EVEN; /* side by side */
+            sk_tap tap = sk_tap_of(p, k0 / SK_DEEP);
+            int first = k0 % SK_DEEP;
             for (k = k0; k < k1;) { /* one tap, or what is left of it */
                 SK_GLOBAL const SK_R *from[SK_MR];
-                int step[SK_MR], tap = k / SK_DEEP, first = k % SK_DEEP, any = 0;
+                int step[SK_MR], any = 0;
                 int run = SK_DEEP - first < k1 - k ? SK_DEEP - first : k1 - k;
                 SK_LOCAL const SK_R *b = panel + (k - k0) * SK_NR;
+                int head = line ? SK_SOURCE_AT(pixel[0], tap) : -1;
+                int tail = line ? SK_SOURCE_AT(pixel[SK_MR - 1], tap) : -1;
+                if (head >= 0 && tail >= 0) { /* so are all between them: nothing else is looked up */
+                    any = 1;
 #pragma unroll
-                for (r = 0; r < SK_MR; r++) {
-                    int at = SK_SOURCE(pixel[r], tap);
-                    from[r] = at < 0 ? zero : x + at * SK_DEEP_ALL + first;
-                    step[r] = at < 0 ? 0 : 1;
-                    any |= at >= 0;
+                    for (r = 0; r < SK_MR; r++) {
+                        from[r] = x + (head + r * SK_HOP) * SK_DEEP_ALL + first;
+                        step[r] = 1;
+                    }
+                } else {
+#pragma unroll
+                    for (r = 0; r < SK_MR; r++) {
+                        int at = SK_SOURCE_AT(pixel[r], tap);
+                        from[r] = at < 0 ? zero : x + at * SK_DEEP_ALL + first;
+                        step[r] = at < 0 ? 0 : 1;
+                        any |= at >= 0;
+                    }
                 }
                 k += run;
+                first = 0;
+                tap = sk_next_tap(p, tap);
                 if (!any) continue;
                 for (j = 0; j < run; j++, b += SK_NR) {
                     SK_V b0 = SK_VLOAD(0, b);
@@ -196,6 +268,86 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, w), SK_OUT(SK_R, y), SK_IN(SK_R, zero), const s
         }
     }
 }
+#elif SK_THIN
+/* Fewer input channels than SK_MR. One item: SK_MR pairs of tap and channel by one panel of output channels, over one part of the pixels.
+ * Where all taps see the picture from one end of a line to the other, nothing is looked up in between. */
+SK_KERNEL __attribute__((reqd_work_group_size(1, 1, 1))) void
+conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
+{
+    SK_USE_IN(SK_R, x);
+    SK_USE_IN(SK_R, dy);
+    SK_USE_OUT(SK_R, y);
+    int panels = (SK_MADE + SK_NR - 1) / SK_NR, group = SK_GROUP / panels, part = SK_GROUP_Z, r, j;
+    int c0 = SK_GROUP % panels * SK_NR, q0 = SK_GROUP_Y * SK_MR, rows = SK_TAPS * SK_DEEP;
+    int at = part * p.part, end = at + p.part < SK_ROWS ? at + p.part : SK_ROWS;
+    int width = SK_MADE - c0 < SK_NR ? SK_MADE - c0 : SK_NR, hop = p.stride[2] * p.ic;
+    SK_V left[SK_MR], right[SK_MR];
+    sk_tap tap[SK_MR];
+    int channel[SK_MR];
+#pragma unroll
+    for (r = 0; r < SK_MR; r++) {
+        int q = q0 + r < rows ? q0 + r : q0;
+        left[r] = (SK_V)0;
+        right[r] = (SK_V)0;
+        tap[r] = sk_tap_of(p, q / SK_DEEP);
+        channel[r] = group * SK_DEEP + q % SK_DEEP;
+    }
+    dy += group * SK_MADE + c0;
+    while (at < end) {
+        sk_pixel first = SK_ROW_PIXEL(at), last;
+        int from[SK_MR], there = 1, beyond = 1;
+        int stop = at + p.out[2] - first.x < end ? at + p.out[2] - first.x : end;
+#pragma unroll
+        for (r = 0; r < SK_MR; r++) {
+            from[r] = sk_input_at(p, first, tap[r]);
+            there &= from[r] >= 0;
+        }
+        if (!there) stop = at + 1;
+        for (last = first; there && stop > at + 1; stop--) { /* the end of a line may see less */
+            last.x = first.x + stop - 1 - at;
+            beyond = 1;
+#pragma unroll
+            for (r = 0; r < SK_MR; r++) beyond &= sk_input_at(p, last, tap[r]) >= 0;
+            if (beyond) break;
+        }
+#pragma unroll
+        for (r = 0; r < SK_MR; r++) from[r] = from[r] < 0 ? -1 : from[r] * p.ic + channel[r];
+        for (; at < stop; at++) {
+            SK_GLOBAL const SK_R *b = dy + at * p.oc;
+            SK_V b0, b1 = (SK_V)0;
+            if (width == SK_NR) {
+                b0 = SK_VLOAD(0, b);
+#if SK_NV == 2
+                b1 = SK_VLOAD(0, b + SK_W);
+#endif
+            } else {
+                SK_R line[2 * SK_W];
+                for (j = 0; j < 2 * SK_W; j++) line[j] = j < width ? b[j] : (SK_R)0;
+                b0 = SK_VLOAD(0, line);
+                b1 = SK_VLOAD(0, line + SK_W);
+            }
+#pragma unroll
+            for (r = 0; r < SK_MR; r++)
+                if (there || from[r] >= 0) {
+                    SK_V v = (SK_V)(x[from[r]]);
+                    left[r] = fma(v, b0, left[r]);
+#if SK_NV == 2
+                    right[r] = fma(v, b1, right[r]);
+#endif
+                    from[r] += hop;
+                }
+        }
+    }
+    y += part * rows * p.oc + q0 * p.oc + group * SK_MADE + c0;
+#pragma unroll
+    for (r = 0; r < SK_MR; r++)
+        if (q0 + r < rows) {
+            SK_R line[2 * SK_W];
+            SK_VSTORE(left[r], 0, line);
+            SK_VSTORE(right[r], 0, line + SK_W);
+            for (j = 0; j < width; j++) y[r * p.oc + j] = line[j];
+        }
+}
 #else
 /* One item: SK_MR input channels of one tap by one panel of output channels, over one part of the pixels. */
 SK_KERNEL __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -212,6 +364,7 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
     int deep = SK_DEEP - k0 < SK_MR ? SK_DEEP - k0 : SK_MR;
     SK_V left[SK_MR], right[SK_MR];
     sk_pixel pixel = SK_ROW_PIXEL(at < end ? at : 0);
+    sk_tap place = sk_tap_of(p, tap);
 #pragma unroll
     for (r = 0; r < SK_MR; r++) {
         left[r] = (SK_V)0;
@@ -220,17 +373,8 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
     x += group * SK_DEEP + k0;
     dy += group * SK_MADE + c0;
     for (; at < end; at++) {
-        int from = sk_input_of(p, pixel, tap);
-        if (++pixel.x == p.out[2]) {
-            pixel.x = 0;
-            if (++pixel.y == p.out[1]) {
-                pixel.y = 0;
-                if (++pixel.z == p.out[0]) {
-                    pixel.z = 0;
-                    pixel.n++;
-                }
-            }
-        }
+        int from = sk_input_at(p, pixel, place);
+        pixel = SK_NEXT_PIXEL(pixel);
         if (from >= 0) {
             SK_GLOBAL const SK_R *a = x + from * p.ic, *b = dy + at * p.oc;
             SK_V b0, b1 = (SK_V)0;
