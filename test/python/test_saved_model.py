@@ -96,6 +96,17 @@ def test_sizes_that_round(tmp_path):
         assert [y.shape.as_list() for y in loaded.halves(tf.ones([n]))] == [[n // 2], [-(-n // 3)], [n * n]]
 
 
+def test_sizes_of_what_was_computed(tmp_path):
+    """2 * ((n + 1) // 2) is no formula of n: it is one of the size of x[::2]."""
+    module = tf.Module()
+    module.twice = tf.function(lambda x: tf.repeat(x[::2], 2) + tf.ones([2 * x[::2].shape[0]]), input_signature=[tf.TensorSpec([None], tf.float32)])
+    tf.saved_model.save(module, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    for n in (1, 4, 7):
+        x = tf.range(n, dtype=tf.float32)
+        np.testing.assert_array_equal(loaded.twice(x), module.twice(x))
+
+
 def test_prints_and_assertions_are_saved(tmp_path, capfd):
     module = tf.Module()
 

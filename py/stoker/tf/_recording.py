@@ -44,6 +44,7 @@ class Recorder:
     def __init__(self, name):
         self.name = name
         self.count, self.known, self._kept = 0, {}, []  # key of a value -> its number
+        self.shapes = {}  # number -> sizes of what the function around all bodies computes
         self.constants, self.variables = {}, {}  # number -> tensor, number -> Variable
         self.stack, self.bodies, self.tapes = [Block()], {}, {}
 
@@ -62,6 +63,8 @@ class Recorder:
     def new(self, value):
         self._kept.append(value)  # its key stays its own
         self.known[_stoker.value_key(value)] = number = self.count
+        if len(self.stack) == 1 and _stoker.is_symbolic(value):
+            self.shapes[number] = value.shape.as_list()
         self.count += 1
         return number
 

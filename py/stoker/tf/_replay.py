@@ -16,22 +16,33 @@ def check(good, why):
         raise ValueError(f"the description of a saved function is damaged: {why}")
 
 
+class _Sizes:
+    """The numbers that formulas are made of: sizes of inputs, and of what was computed from them."""
+
+    def __init__(self, run, places):
+        self.run, self.places = run, places
+
+    def __getitem__(self, n):
+        value, axis = self.places[n]
+        return self.run.get(value).shape.as_list()[axis]
+
+
 class Replay:
     """One call: values by number."""
 
     def __init__(self, told, variables, constants, inputs):
         """told: the description; variables: {number: Variable}; constants(key) -> array."""
-        self.values, self.tapes = {}, {}
-        self.sizes = [inputs[n].shape.as_list()[axis] for n, axis in told["places"]]
+        self.values, self.tapes, self.sizes = {}, {}, _Sizes(self, told["places"])
+        self.later = {int(number): c for number, c in told["constants"].items()}  # made when they are asked for: sizes must be known
+        self.later.update((number, event) for event in told["prelude"] for number in event[2])
+        self.constants = constants
         for number, variable in variables.items():
             self.values[number] = variable.value()
         self.values.update(zip(told["inputs"], inputs))
-        for number, c in told["constants"].items():
-            self.values[int(number)] = self._constant(c, constants)
 
-    def _constant(self, c, constants):
+    def _constant(self, c):
         if "key" in c:
-            return constants(c["key"], c["dtype"])
+            return self.constants(c["key"], c["dtype"])
         kind = DType(c["dtype"]).as_numpy_dtype
         shape = self._ints(c["shape"])
         check(all(d >= 0 for d in shape) and int(np.prod(shape, dtype=np.float64)) < MOST, "a constant without end")
@@ -50,8 +61,16 @@ class Replay:
     def get(self, number):
         if number is None:
             return None
+        if number in self.later:
+            self._make(number, self.later.pop(number))
         check(number in self.values, f"value {number} is used before it is made")
         return self.values[number]
+
+    def _make(self, number, what):
+        if isinstance(what, dict):
+            self.values[number] = self._constant(what)
+        else:
+            self.run([what])
 
     def all(self, numbers):
         return [self.get(n) for n in numbers]
@@ -174,7 +193,7 @@ def check_description(told):
     places = told["places"]
     check(_are(told["inputs"], int) and _are(told["outputs"], int) and _are(told["ranks"], int) and isinstance(told["constants"], dict) and
           len(told["ranks"]) == len(told["inputs"]) and _are(told["shapes"], list, lambda s: _are(s, (int, type(None)))), "inputs and outputs")
-    check(_are(places, list, lambda p: _are(p, int) and len(p) == 2 and 0 <= p[0] < len(told["ranks"]) and 0 <= p[1] < told["ranks"][p[0]]), "open sizes")
+    check(_are(places, list, lambda p: _are(p, int) and len(p) == 2 and p[1] >= 0), "open sizes")
     for c in told["constants"].values():
         if "key" not in c:
             check_numbers(c["shape"] + c.get("ints", []) + [c[k] for k in ("each", "period") if k in c] +
@@ -226,7 +245,6 @@ def replay(told, variables, constants, inputs, assigns):
     """The outputs; variables are assigned at the end, as a program does it."""
     run = Replay(told, variables, constants, inputs)
     try:
-        run.run(told["prelude"])
         run.run(told["events"])
         outputs = run.all(told["outputs"])
         for number, value in assigns:

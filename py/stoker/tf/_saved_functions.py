@@ -127,7 +127,7 @@ class SavedBody(Function):
         def run(*inputs):
             try:
                 return tuple(replay(told, known, constants, inputs, assigns))
-            except (KeyError, IndexError, AttributeError, OverflowError) as error:
+            except (KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
                 errors.raise_(15, f"the saved function {name} is damaged: {type(error).__name__}: {error}")
 
         run.__name__ = name

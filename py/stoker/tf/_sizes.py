@@ -1,7 +1,8 @@
 """Functions for sizes that are not known before: recorded for several, and compared.
 
 Shapes are concrete while a function is traced. So a function with open sizes is recorded a few times with different ones; an integer that
-differs is a formula of the sizes, (factor * product of sizes + rest) // divisor + offset, or the function cannot be saved. Constants that
+differs is a formula of the open sizes, (factor * product of sizes + rest) // divisor + offset, or of a size of a value that was computed
+before, or the function cannot be saved. Constants that
 differ are computed again, where the operations that made them are known, or filled, counted up, or made of such integers.
 """
 import fractions
@@ -138,25 +139,25 @@ def _same(arrays):
     return all(a.shape == first.shape and a.dtype == first.dtype and a.tobytes() == first.tobytes() for a in arrays[1:])
 
 
-def constant_formula(arrays, sizes):
-    """How a constant follows the sizes, as data for _replay; None: not in a way that is known."""
+def constant_formula(arrays, formula):
+    """How a constant follows the sizes, as data for _replay; None: not in a way that is known. formula(values) is that of an integer."""
     first = arrays[0]
     if any(a.ndim != first.ndim or a.dtype != first.dtype for a in arrays) or first.dtype == object:
         return None
     if all(a.shape == first.shape for a in arrays) and first.dtype.kind in "iu" and first.size <= 64:
-        each = [formula([int(a.reshape(-1)[n]) for a in arrays], sizes) for n in range(first.size)]
+        each = [formula([int(a.reshape(-1)[n]) for a in arrays]) for n in range(first.size)]
         return None if None in each else {"ints": each, "shape": list(first.shape)}
     if all(a.shape == () for a in arrays) and first.dtype.kind == "f":
-        return _scalar_formula(arrays, sizes)
-    shape = [formula([a.shape[n] for a in arrays], sizes) for n in range(first.ndim)]
+        return _scalar_formula(arrays, formula)
+    shape = [formula([a.shape[n] for a in arrays]) for n in range(first.ndim)]
     if None in shape:
         return None
     flat = [a.reshape(-1) for a in arrays]
     if all(a.size and (a == flat[0][0]).all() for a in flat):
         return {"fill": first.reshape(-1)[0].item(), "shape": shape}
     if first.ndim == 1:
-        return _counting(flat, shape, sizes) if first.dtype.kind in "iuf" else None
-    return _band(arrays, shape, sizes)
+        return _counting(flat, shape, formula) if first.dtype.kind in "iuf" else None
+    return _band(arrays, shape, formula)
 
 
 def banded(rows, columns, low, high, inside, outside):
@@ -165,7 +166,7 @@ def banded(rows, columns, low, high, inside, outside):
     return np.where((True if low is None else offset >= low) & (True if high is None else offset <= high), inside, outside)
 
 
-def _band(arrays, shape, sizes):
+def _band(arrays, shape, formula):
     """Triangles and diagonals, as masks of attention are."""
     values = np.unique(arrays[0])
     if len(values) != 2 or any(math.prod(a.shape[:-2]) != 1 for a in arrays):
@@ -180,7 +181,7 @@ def _band(arrays, shape, sizes):
             lows.append(None if low == 1 - a.shape[-2] else low)
             highs.append(None if high == a.shape[-1] - 1 else high)
         fits = all((a.reshape(a.shape[-2:]) == banded(*a.shape[-2:], low, high, inside, outside)).all() for a, low, high in zip(arrays, lows, highs))
-        borders = [None if None in b else formula(b, sizes) for b in (lows, highs)]
+        borders = [None if None in b else formula(b) for b in (lows, highs)]
         if fits and all(b is not None or set(known) == {None} for b, known in zip(borders, (lows, highs))):
             return {"band": borders, "in": inside.item(), "out": outside.item(), "shape": shape}
     return None
@@ -191,7 +192,7 @@ def counted(size, start, step, each, period):
     return start + step * (np.arange(size) // max(each, 1) % max(period, 1))
 
 
-def _counting(flat, shape, sizes):
+def _counting(flat, shape, formula):
     """tf.range, and what tf.repeat and tf.tile make of it."""
     changes = [np.flatnonzero(a != a[0]) for a in flat]
     if any(not c.size for c in changes):
@@ -202,15 +203,15 @@ def _counting(flat, shape, sizes):
     periods = [(int(r[0]) + e) // e if r.size else -(-a.size // e) for a, e, r in zip(flat, each, again)]
     if not all((a == counted(a.size, start, step, e, p).astype(a.dtype)).all() for a, e, p in zip(flat, each, periods)):
         return None
-    each, period = formula(each, sizes), formula(periods, sizes)
+    each, period = formula(each), formula(periods)
     return None if each is None or period is None else {"from": start, "step": step, "each": each, "period": period, "shape": shape}
 
 
-def _scalar_formula(arrays, sizes):
+def _scalar_formula(arrays, formula):
     """A float that is a size: tf.cast(tf.shape(x)[0], tf.float32) written in Python."""
     values = [float(a) for a in arrays]
     if all(v == int(v) for v in values if math.isfinite(v)) and all(map(math.isfinite, values)):
-        found = formula([int(v) for v in values], sizes)
+        found = formula([int(v) for v in values])
         return None if found is None else {"ints": [found], "shape": []}
     return None
 
@@ -222,8 +223,10 @@ class Merged:
 
     def __init__(self, name, made, places, sizes, keep):
         """keep(array) stores a constant and gives its name."""
-        self.name, self.made, self.places, self.sizes, self.keep = name, made, places, sizes, keep
+        self.name, self.made, self.sizes, self.keep = name, made, [list(row) for row in sizes], keep
         self.first = made[0]
+        self.open = len(places)
+        self.places = [[self.first.inputs[n], axis] for n, axis in places]  # (value, axis): of the inputs, then of what is computed
         self.constants, self.variables, self.prelude = {}, {}, []
         self._makers, self._asked = {}, set()  # number of a value -> (recordings' events that make it)
         for events in self._parallel([m.root for m in made]):
@@ -296,7 +299,7 @@ class Merged:
                 if events not in self.prelude:
                     self.prelude.append(events)
                 return events[0].inputs
-        found = constant_formula(arrays, self.sizes)
+        found = constant_formula(arrays, lambda values: self._formula(values, number))
         if found is None:
             event = self._makers.get(number, (None,))[0]
             self._differ_by_constant(number, event)
@@ -309,7 +312,32 @@ class Merged:
                          f"known{user.where() if user else ''}. Compute it with TensorFlow's functions, or give its input_signature fixed sizes.")
 
     def _formulas(self, events):
-        return [formula(list(values), self.sizes) for values in zip(*[e.numbers for e in events])]
+        before = min(events[0].outputs, default=self.first.recorder.count)
+        return [self._formula(list(values), before) for values in zip(*[e.numbers for e in events])]
+
+    def _formula(self, values, before):
+        """A formula of the open sizes, or of those of a value that is there before the one of this number is."""
+        found = formula(values, [row[:self.open] for row in self.sizes])
+        if found is not None or not self.open:
+            return found
+        for number, shape in self.first.recorder.shapes.items():
+            if number >= before or number not in self._makers:
+                continue
+            for axis in range(len(shape)):
+                column = [m.recorder.shapes[number][axis] for m in self.made]
+                line = _line(values, column)
+                if line is not None:
+                    self._need(number)
+                    factor, rest, divisor, offset = line
+                    return [factor, [self._place(number, axis, column)], rest, divisor, offset]
+        return None
+
+    def _place(self, number, axis, column):
+        if [number, axis] not in self.places:
+            self.places.append([number, axis])
+            for row, d in zip(self.sizes, column):
+                row.append(d)
+        return self.places.index([number, axis])
 
     # Writing.
 
@@ -349,10 +377,12 @@ class Merged:
                 if _has_effect(event):
                     for number in self._uses(event):
                         self._need(number)
-        block = self._block([m.root for m in self.made])
-        order = {id(events[0]): n for n, events in enumerate(self._parallel([m.root for m in self.made]))}
-        prelude = [self._event(events) for events in sorted(self.prelude, key=lambda e: order[id(e[0])])]
-        return {"inputs": first.inputs, "places": [list(p) for p in self.places], "constants": {str(n): c for n, c in self.constants.items()},
+        asked = -1
+        while asked != len(self._asked):  # a formula may ask for the sizes of a value that nobody else needs
+            asked = len(self._asked)
+            block = self._block([m.root for m in self.made])
+            prelude = [self._event(events) for events in self.prelude]
+        return {"inputs": first.inputs, "places": self.places, "constants": {str(n): c for n, c in self.constants.items()},
                 "prelude": prelude, "events": block["events"], "outputs": first.outputs, "leaves": first.leaves,
                 "results": [[d, [s if all(m.shapes[k][1][n] == s for m in self.made) else None for n, s in enumerate(shape)]]
                             for k, (d, shape) in enumerate(first.shapes)]}
