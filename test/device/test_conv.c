@@ -169,7 +169,8 @@ static void *halves(const float *from, int64_t n)
     return to;
 }
 
-static const char *const half_names[] = {"onednn", "pairs", "winograd", "winograd6", "tiles"};
+static const char *const half_names[] = {"onednn",    "pairs", "winograd",
+                                         "winograd6", "wide",  "tiles"};
 enum { HALF_NAMES = sizeof half_names / sizeof half_names[0], TILES = HALF_NAMES - 1 };
 
 static void compare_halves(const conv_case *k, stk_kernel kernel, const char *name)
