@@ -14,7 +14,7 @@ BUILD       := $(BUILD)-san
 CMAKE_FLAGS += -DSTOKER_SANITIZE=address,undefined
 PYTHON_TESTS := 0
 endif
-# ThreadSanitizer: only tests labelled `threaded` (by name, see STK_THREADED in CMakeLists.txt).
+# ThreadSanitizer: only tests labelled `threaded` (by name, see STK_THREADED in test/tests.cmake).
 # It cannot live with some kernels' address randomisation, so that is off where it may be.
 ifeq ($(TSAN),1)
 BUILD       := $(BUILD)-tsan
