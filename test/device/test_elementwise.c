@@ -90,6 +90,54 @@ TEST(float_functions_keep_their_bounds)
     for (int i = 0; i < FUNCTIONS; i++) check_function(vec, &functions[i]);
 }
 
+/* ---- gelu: far below 0 it is as good as 0, so errors count against the operand ------------------------ */
+
+static double gelu_erf(double x) { return 0.5 * x * erfc(-x * M_SQRT1_2); }
+static double gelu_tanh(double x)
+{
+    return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
+}
+
+static void check_gelu(const stk_vec *vec, stk_ew code, stk_ew slope, double (*exact)(double))
+{
+    static const double STEP = 1e-4, ALLOWED = 3e-7;
+    float x[TILE], y[TILE], two[TILE], d[TILE];
+    double worst = 0, worst_slope = 0;
+    uint64_t seed = 5;
+    for (int done = 0; done < SAMPLES; done += TILE) {
+        for (int i = 0; i < TILE; i++) {
+            x[i] = (float)launch_uniform(&seed, -12, 12);
+            two[i] = 2;
+        }
+        vec->ew->op[code][STK_LANE_F32](TILE, y, x, NULL, NULL);
+        vec->ew->op[slope][STK_LANE_F32](TILE, d, two, x, NULL);
+        for (int i = 0; i < TILE; i++) {
+            double at = (double)x[i];
+            double by_differences = (exact(at + STEP) - exact(at - STEP)) / (2 * STEP);
+            worst = fmax(worst, fabs((double)y[i] - exact(at)) / fabs(at));
+            worst_slope = fmax(worst_slope, fabs((double)d[i] / 2 - by_differences));
+        }
+    }
+    CHECK_MSG(worst <= ALLOWED && worst_slope <= 2 * ALLOWED, "%s %s: off by %g of x, slope by %g",
+              vec->name, stk_ew_name(code), worst, worst_slope);
+    const float ends[] = {0, -1e4f, -1e30f, 1e4f, -INFINITY, INFINITY};
+    float values[6], slopes[6];
+    vec->ew->op[code][STK_LANE_F32](6, values, ends, NULL, NULL);
+    vec->ew->op[slope][STK_LANE_F32](6, slopes, two, ends, NULL);
+    CHECK(values[0] == 0 && values[1] == 0 && values[2] == 0 && values[3] == ends[3]);
+    CHECK(fabsf(slopes[0] - 1) <= 3e-7f && slopes[1] == 0 && slopes[3] == 2);
+    CHECK(slopes[2] == 0 && slopes[4] == 0 && slopes[5] == 2);
+}
+
+TEST(gelu_and_its_slope)
+{
+    FOR_EACH_ISA(vec)
+    {
+        check_gelu(vec, STK_EW_GELU_ERF, STK_EW_GELU_ERF_GRAD, gelu_erf);
+        check_gelu(vec, STK_EW_GELU_TANH, STK_EW_GELU_TANH_GRAD, gelu_tanh);
+    }
+}
+
 static void check_pair_function(const stk_vec *vec, stk_ew code, double (*exact)(double, double),
                                 double allowed)
 {

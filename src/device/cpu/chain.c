@@ -243,7 +243,8 @@ static int64_t grain(const void *params)
     int64_t cost = p->inputs + p->outputs + 1; /* of one element, in 1/16 ns */
     for (int32_t i = 0; i < p->ops; i++) {
         stk_ew code = (stk_ew)p->op[i].code;
-        bool heavy = (code >= STK_EW_EXP && code <= STK_EW_ERFC) || code == STK_EW_POW ||
+        bool heavy = (code >= STK_EW_EXP && code <= STK_EW_GELU_TANH) || code == STK_EW_POW ||
+                     code == STK_EW_GELU_ERF_GRAD || code == STK_EW_GELU_TANH_GRAD ||
                      code == STK_EW_MOD || code == STK_EW_ATAN2;
         cost += heavy ? (p->op[i].lane == STK_LANE_F32 ? 12 : 100) : 1;
     }

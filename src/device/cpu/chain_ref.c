@@ -26,6 +26,20 @@ static double float_mod(double a, double b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+/* Beyond 40 slopes of gelu are 0 and 1, for infinities as well. */
+static double gelu_bounded(double x) { return x > 40 ? 40 : x < -40 ? -40 : x; }
+static double gelu_erf_slope(double x)
+{
+    x = gelu_bounded(x);
+    return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) * 0.5 * M_2_SQRTPI * M_SQRT1_2;
+}
+static double gelu_tanh_slope(double x)
+{
+    x = gelu_bounded(x);
+    const double k = M_2_SQRTPI * M_SQRT1_2, c = 0.044715, t = tanh(k * (x + c * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * c * x * x);
+}
+
 static double float_value(int32_t code, double a, double b)
 {
     switch ((stk_ew)code) {
@@ -56,6 +70,9 @@ static double float_value(int32_t code, double a, double b)
     case STK_EW_SOFTPLUS: return a > 0 ? a + log1p(exp(-a)) : log1p(exp(a));
     case STK_EW_ERF: return erf(a);
     case STK_EW_ERFC: return erfc(a);
+    case STK_EW_GELU_ERF: return 0.5 * a * erfc(-a * M_SQRT1_2);
+    case STK_EW_GELU_TANH:
+        return 0.5 * a * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (a + 0.044715 * a * a * a)));
     case STK_EW_FLOOR: return floor(a);
     case STK_EW_CEIL: return ceil(a);
     case STK_EW_ROUND: return rint(a);
@@ -75,6 +92,8 @@ static double float_value(int32_t code, double a, double b)
     case STK_EW_ADD_RELU: return a + b < 0 ? 0 : a + b;
     case STK_EW_RELU_GRAD: return b > 0 ? a : 0;
     case STK_EW_RELU6_GRAD: return b > 0 && b < 6 ? a : 0;
+    case STK_EW_GELU_ERF_GRAD: return a * gelu_erf_slope(b);
+    case STK_EW_GELU_TANH_GRAD: return a * gelu_tanh_slope(b);
     default: return NAN;
     }
 }

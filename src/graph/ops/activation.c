@@ -76,15 +76,7 @@ stk_val stk_g_celu(stk_graph *g, stk_val x, double alpha)
 
 stk_val stk_g_gelu(stk_graph *g, stk_val x, bool approximate)
 {
-    stk_val gate;
-    if (approximate) {
-        const double k = 0.79788456080286535588, c = 0.044715; /* sqrt(2/pi) */
-        stk_val cubic = stk_g_mul(g, x, plus(g, times(g, stk_g_square(g, x), k * c), k));
-        gate = stk_g_tanh(g, cubic);
-    } else {
-        gate = stk_g_erf(g, times(g, x, M_SQRT1_2));
-    }
-    return stk_g_mul(g, times(g, x, 0.5), plus(g, gate, 1));
+    return approximate ? stk_g_gelu_tanh(g, x) : stk_g_gelu_erf(g, x);
 }
 
 stk_val stk_g_silu(stk_graph *g, stk_val x) { return stk_g_mul(g, x, stk_g_sigmoid(g, x)); }

@@ -149,6 +149,8 @@ OP(SIGMOID, sigmoid, infer_float, 0, give(c, 0, mul(DY, mul(Y, sub(NUM(1), Y))))
 OP(SOFTPLUS, softplus, infer_float, 0, give(c, 0, mul(DY, stk_g_sigmoid(G, X))))
 OP(ERF, erf, infer_float, 0, give(c, 0, mul(DY, mul(NUM(M_2_SQRTPI), stk_g_exp(G, neg(sq(X)))))))
 OP(ERFC, erfc, infer_float, 0, give(c, 0, mul(DY, mul(NUM(-M_2_SQRTPI), stk_g_exp(G, neg(sq(X)))))))
+OP(GELU_ERF, gelu_erf, infer_float, 0, give(c, 0, stk_g_gelu_erf_grad(G, DY, X)))
+OP(GELU_TANH, gelu_tanh, infer_float, 0, give(c, 0, stk_g_gelu_tanh_grad(G, DY, X)))
 FLAT(FLOOR, floor, infer_float, 0)
 FLAT(CEIL, ceil, infer_float, 0)
 FLAT(ROUND, round, infer_float, 0)
@@ -202,6 +204,19 @@ FLAT(GT, gt, infer_compare, 0)
 FLAT(GE, ge, infer_compare, 0)
 OP(RELU_GRAD, relu_grad, infer_number, 0, give(c, 0, stk_g_relu_grad(G, DY, B)))
 OP(RELU6_GRAD, relu6_grad, infer_number, 0, give(c, 0, stk_g_relu6_grad(G, DY, B)))
+/* The slope's own slope: p(x) (2 - x^2) with the density p of a normal distribution. */
+OP(GELU_ERF_GRAD, gelu_erf_grad, infer_float, 0, stk_val square = sq(B);
+   stk_val p = mul(stk_g_exp(G, mul(square, NUM(-0.5))), NUM(0.5 * M_2_SQRTPI * M_SQRT1_2));
+   give(c, 0, stk_g_gelu_erf_grad(G, DY, B));
+   give(c, 1, mul(mul(DY, A), mul(p, sub(NUM(2), square)))))
+/* With t = tanh(u): (1 - t^2) (u' + x u'' / 2 - x t u'^2). */
+OP(GELU_TANH_GRAD, gelu_tanh_grad, infer_float, 0, const double k = M_2_SQRTPI * M_SQRT1_2;
+   stk_val square = mul(sq(B), NUM(0.044715 * k)); /* (u / x - k), u' - k = 3 of it, x u'' = 6 */
+   stk_val t = stk_g_tanh(G, mul(B, add(square, NUM(k))));
+   stk_val slope = add(mul(square, NUM(3)), NUM(k));
+   stk_val bend = sub(add(slope, mul(square, NUM(3))), mul(mul(B, t), sq(slope)));
+   give(c, 0, stk_g_gelu_tanh_grad(G, DY, B));
+   give(c, 1, mul(mul(DY, A), mul(sub(NUM(1), sq(t)), bend))))
 OP(ADD_RELU, add_relu, infer_number, STK_OPF_COMMUTES, stk_val d = stk_g_relu_grad(G, DY, Y);
    give(c, 0, d); give(c, 1, d))
 OP(FMA, fma, infer_float, 0, give(c, 0, mul(DY, B)); give(c, 1, mul(DY, A)); give(c, 2, DY))

@@ -27,6 +27,26 @@
     SK_FN R sk_softplus_##S(R a) { return a > 0 ? a + log1p(exp(-a)) : log1p(exp(a)); }            \
     SK_FN R sk_erf_##S(R a) { return erf(a); }                                                     \
     SK_FN R sk_erfc_##S(R a) { return erfc(a); }                                                   \
+    SK_FN R sk_gelu_erf_##S(R a) { return (R)0.5 * a * erfc(-a * (R)0.70710678118654752440); }     \
+    SK_FN R sk_gelu_gate_##S(R a)                                                                  \
+    {                                                                                              \
+        return sk_sigmoid_##S(a * (R)1.59576912160573071176 * ((R)1 + (R)0.044715 * a * a));       \
+    }                                                                                              \
+    SK_FN R sk_gelu_tanh_##S(R a) { return a * sk_gelu_gate_##S(a); }                              \
+    /* Beyond 40 slopes are 0 and 1, for infinities as well. */                                    \
+    SK_FN R sk_gelu_bounded_##S(R a) { return a > (R)40 ? (R)40 : a < (R)-40 ? (R)-40 : a; }       \
+    SK_FN R sk_gelu_erf_grad_##S(R a, R b)                                                         \
+    {                                                                                              \
+        b = sk_gelu_bounded_##S(b);                                                                \
+        R density = exp((R)-0.5 * b * b) * (R)0.39894228040143267794;                              \
+        return a * ((R)0.5 * erfc(-b * (R)0.70710678118654752440) + b * density);                  \
+    }                                                                                              \
+    SK_FN R sk_gelu_tanh_grad_##S(R a, R b)                                                        \
+    {                                                                                              \
+        b = sk_gelu_bounded_##S(b);                                                                \
+        R s = sk_gelu_gate_##S(b), bent = s * ((R)1 - s) * b * (R)1.59576912160573071176;          \
+        return a * (s + bent * ((R)1 + (R)0.134145 * b * b));                                      \
+    }                                                                                              \
     SK_FN R sk_floor_##S(R a) { return floor(a); }                                                 \
     SK_FN R sk_ceil_##S(R a) { return ceil(a); }                                                   \
     SK_FN R sk_round_##S(R a) { return rint(a); }                                                  \

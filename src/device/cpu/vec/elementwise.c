@@ -172,6 +172,10 @@ UNARY_F32(sigmoid)
 UNARY_F32(softplus)
 UNARY_F32(erf)
 UNARY_F32(erfc)
+UNARY_F32(gelu_erf)
+UNARY_F32(gelu_tanh)
+BINARY(gelu_erf_grad_f32, float, float, x *stk_gelu_erf_slope_f32(y))
+BINARY(gelu_tanh_grad_f32, float, float, x *stk_gelu_tanh_slope_f32(y))
 BINARY(pow_f32, float, float, stk_pow_f32(x, y))
 BINARY(atan2_f32, float, float, stk_atan2_f32(x, y))
 
@@ -208,6 +212,25 @@ TRIGONOMETRIC(tan)
 /* Doubles take libm: correct to the last bit or so, and rare in training. */
 static inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static inline double softplus(double x) { return (x < 0 ? 0 : x) + log1p(exp(-fabs(x))); }
+static inline double gelu_erf(double x) { return 0.5 * x * erfc(-x * M_SQRT1_2); }
+/* Beyond 40 slopes are 0 and 1, for infinities as well. */
+static inline double gelu_bounded(double x) { return x > 40 ? 40 : x < -40 ? -40 : x; }
+static inline double gelu_erf_slope(double x)
+{
+    x = gelu_bounded(x);
+    return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) * (0.5 * M_2_SQRTPI * M_SQRT1_2);
+}
+static inline double gelu_gate(double x)
+{
+    return sigmoid(2 * M_2_SQRTPI * M_SQRT1_2 * x * (1 + 0.044715 * x * x));
+}
+static inline double gelu_tanh(double x) { return x * gelu_gate(x); }
+static inline double gelu_tanh_slope(double x)
+{
+    x = gelu_bounded(x);
+    double s = gelu_gate(x);
+    return s + s * (1 - s) * x * 2 * M_2_SQRTPI * M_SQRT1_2 * (1 + 0.134145 * x * x);
+}
 #define UNARY_F64(name) UNARY(name##_f64, double, double, name(x))
 UNARY_F64(exp)
 UNARY_F64(expm1)
@@ -229,6 +252,10 @@ UNARY_F64(sigmoid)
 UNARY_F64(softplus)
 UNARY_F64(erf)
 UNARY_F64(erfc)
+UNARY_F64(gelu_erf)
+UNARY_F64(gelu_tanh)
+BINARY(gelu_erf_grad_f64, double, double, x *gelu_erf_slope(y))
+BINARY(gelu_tanh_grad_f64, double, double, x *gelu_tanh_slope(y))
 BINARY(pow_f64, double, double, pow(x, y))
 BINARY(atan2_f64, double, double, atan2(x, y))
 
@@ -471,6 +498,8 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
            FLOAT_ROW(SOFTPLUS, softplus),
            FLOAT_ROW(ERF, erf),
            FLOAT_ROW(ERFC, erfc),
+           FLOAT_ROW(GELU_ERF, gelu_erf),
+           FLOAT_ROW(GELU_TANH, gelu_tanh),
            ROUNDING_ROW(FLOOR, floor),
            ROUNDING_ROW(CEIL, ceil),
            ROUNDING_ROW(ROUND, round),
@@ -504,6 +533,8 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
            ANY_ROW(GE, ge),
            NUMBER_ROW(RELU_GRAD, relu_grad),
            NUMBER_ROW(RELU6_GRAD, relu6_grad),
+           FLOAT_ROW(GELU_ERF_GRAD, gelu_erf_grad),
+           FLOAT_ROW(GELU_TANH_GRAD, gelu_tanh_grad),
            NUMBER_ROW(ADD_RELU, add_relu),
            FLOAT_ROW(FMA, fma),
            FLOAT_ROW(FNMA, fnma),

@@ -287,6 +287,51 @@ STK_INLINE float stk_erf_f32(float x)
     return stk_copysign_f32(y, x);
 }
 
+/* ---- gelu: x times a share that goes from 0 to 1, and its slope ----------------------------- */
+
+/* The share of a normal distribution beyond a >= 0, given e = e^(-a^2/2): their quotient is smooth in 1 / (1 + 0.3 a). */
+STK_INLINE float stk_normal_tail(float a, float e)
+{
+    float t = 1.0f / stk_madd_f32(0.3f, a, 1.0f);
+    float p = 0x1.3a0962p-5f;
+    p = stk_madd_f32(p, t, -0x1.5a042ep-3f);
+    p = stk_madd_f32(p, t, 0x1.d364f6p-3f);
+    p = stk_madd_f32(p, t, -0x1.374e4ep-4f);
+    p = stk_madd_f32(p, t, 0x1.2332e0p-3f);
+    p = stk_madd_f32(p, t, 0x1.846ed2p-4f);
+    p = stk_madd_f32(p, t, 0x1.f33ac6p-4f);
+    p = stk_madd_f32(p, t, 0x1.e9718ap-4f);
+    return e * stk_madd_f32(p, t, 0x1.cbf876p-18f);
+}
+STK_INLINE float stk_gelu_erf_f32(float x)
+{
+    float tail = stk_normal_tail(fabsf(x), stk_exp_f32(-0.5f * x * x));
+    return x * (x < 0.0f ? tail : 1.0f - tail);
+}
+
+/* Slopes stay as they are beyond 16: 0 and 1, for infinities as well. */
+STK_INLINE float stk_gelu_bounded(float x) { return x > 16.0f ? 16.0f : x < -16.0f ? -16.0f : x; }
+STK_INLINE float stk_gelu_erf_slope_f32(float x)
+{
+    float near = stk_gelu_bounded(x), e = stk_exp_f32(-0.5f * near * near);
+    float tail = stk_normal_tail(fabsf(near), e);
+    return stk_madd_f32(near, 0x1.988454p-2f * e, near < 0.0f ? tail : 1.0f - tail);
+}
+
+/* (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = x (k + k c x^2), k = sqrt(2 / pi), c = 0.044715. */
+STK_INLINE float stk_gelu_2u(float x)
+{
+    return x * stk_madd_f32(0x1.2444f2p-4f, x * x, 0x1.988454p+0f);
+}
+STK_INLINE float stk_gelu_tanh_f32(float x) { return x * stk_sigmoid_f32(stk_gelu_2u(x)); }
+STK_INLINE float stk_gelu_tanh_slope_f32(float x)
+{
+    float near = stk_gelu_bounded(x), e = stk_exp_f32(-fabsf(stk_gelu_2u(near)));
+    float r = 1.0f / (1.0f + e), rest = e * r, s = near < 0.0f ? rest : r; /* rest r = s (1 - s) */
+    float slope = stk_madd_f32(0x1.b6676cp-3f, near * near, 0x1.988454p+0f);
+    return stk_madd_f32(rest * r * near, slope, s);
+}
+
 /* erfc(a) e^(a^2) is smooth in t = (a-3)/(a+3). */
 STK_INLINE float stk_erfc_f32(float x)
 {
