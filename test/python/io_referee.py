@@ -3,9 +3,11 @@
     python test/python/io_referee.py > test/python/io_referee.expected.txt    # the real TensorFlow
     python -m stoker test/python/io_referee.py                        # Stoker; test_data_referee.py compares
 """
+import gzip
 import os
 import sys
 import tempfile
+import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import numpy as np  # noqa: E402
@@ -239,6 +241,32 @@ def files_read_and_written():
                 fails(lambda: g.GFile("/nowhere/x").read()), fails(lambda: g.listdir("/nowhere")),
                 [os.path.basename(p.numpy()) for p in tf.io.matching_files(os.path.join(folder, "*.txt"))],
                 [(os.path.relpath(a, folder), sorted(b), sorted(c)) for a, b, c in g.walk(folder)], g.rmtree(folder + "/m")]
+
+
+@program
+def compressed_lines_and_no_files():
+    with tempfile.TemporaryDirectory() as folder:
+        packed, squeezed = os.path.join(folder, "a.gz"), os.path.join(folder, "b.z")
+        with gzip.open(packed, "wb") as file:
+            file.write(b"a,1\r\nb,2\n\nlast")
+        with open(squeezed, "wb") as file:
+            file.write(zlib.compress(b"x\ny\n"))
+        lines = tf.data.TextLineDataset
+        return [list(lines(packed, compression_type="GZIP")), list(lines([squeezed], compression_type="ZLIB").skip(1)),
+                fails(lambda: list(lines(packed + "x", compression_type="GZIP"))), list(lines([])),
+                list(tf.data.TFRecordDataset([])), list(tf.data.FixedLengthRecordDataset([], 4)),
+                list(lines([]).map(lambda line: (line, 0)).concatenate(lines([]).map(lambda line: (line, 1))).batch(2))]
+
+
+@program
+def files_that_break_when_they_are_read():
+    """map() looks at the first elements; that they cannot be read is the iterator's affair."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.tfrecord")
+        with open(path, "wb") as file:
+            file.write(b"this is not a file of records, not at all")
+        made = tf.data.TFRecordDataset(path).map(lambda record: tf.reshape(tf.io.parse_tensor(record, tf.uint8), [2]))
+        return fails(lambda: list(made)).split(":")[0]
 
 
 @program

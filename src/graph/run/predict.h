@@ -13,8 +13,7 @@ double stk_task_seconds(const stk_plan *p, const stk_task *t, const stk_calibrat
 /* paces.c: fills in c->pace; launch and run are known. */
 stk_status stk_paces_measure(stk_device *d, stk_calibration *c, stk_error *err);
 
-/* calibrate.c: numbers into all variables. Memory that was never written is one page of zeros, wherever one looks: it is faster than
- * any other, and zeros as indices pick the same row again and again. */
+/* calibrate.c: numbers into all variables: zeros as indices would pick the same row again and again. */
 stk_status stk_fill_variables(stk_program *p, stk_error *err);
 /* calibrate.c: seconds of one run when many are asked for without waiting, the least of several. */
 stk_status stk_time_runs(stk_program *p, double *seconds, stk_error *err);

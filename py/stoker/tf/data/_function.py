@@ -335,7 +335,11 @@ class MapFunction:
             at += 1
 
     def _samples(self):
-        return self._sample() if self._sample is not None else ()
+        """The first elements; what cannot be read is told of when the elements are wanted."""
+        try:
+            yield from self._sample() if self._sample is not None else ()
+        except errors.OpError:
+            return
 
     def _infer_eagerly(self, why, error=None):
         """The specification of what Python code gives is learnt from the first elements that do not fail: their sizes may depend on

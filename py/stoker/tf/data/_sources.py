@@ -286,11 +286,11 @@ _COMPRESSION = {None: 0, "": 1, "GZIP": 2, "ZLIB": 3}
 
 
 class _FileDataset(DatasetV2):
-    """Records of files. A file that is not there is told of when the records are wanted, as TensorFlow does."""
+    """Records of files; of no file, none. A file that is not there is told of when the records are wanted, as TensorFlow does."""
 
-    def __init__(self, make_pipe, *args):
+    def __init__(self, make_pipe, paths, *args):
         try:
-            pipe = make_pipe(*args)
+            pipe = make_pipe(paths, *args) if paths else from_tensor_slices(tensor([], "string"))._pipe
         except errors.NotFoundError as missing:
             message = str(missing)
 
@@ -317,18 +317,40 @@ class TFRecordDatasetV2(_FileDataset):
             cycle = min(len(paths), 10) if cycle < 1 else cycle
             files = DatasetV2.from_tensor_slices(paths)
             made = files.interleave(lambda f: TFRecordDatasetV2(f, compression_type), cycle, num_parallel_calls=cycle)
-            super().__init__(lambda: made._pipe)
+            super().__init__(lambda _: made._pipe, paths)
             self._python = True
             return
         super().__init__(_stoker.data_tfrecord, paths, kind)
         self._cardinality = -2
 
 
+def _unpacked_lines(paths, kind):
+    """Lines of compressed files, without their ends."""
+    import gzip
+    import io
+    import zlib
+
+    for path in paths:
+        try:
+            with open(path, "rb") as packed:
+                lines = gzip.open(packed) if kind == _COMPRESSION["GZIP"] else io.BytesIO(zlib.decompress(packed.read()))
+                for line in lines:
+                    yield line.rstrip(b"\n").replace(b"\r", b"")
+        except FileNotFoundError:
+            errors.raise_(5, f"{path}; No such file or directory")
+        except (OSError, EOFError, zlib.error) as broken:
+            errors.raise_(15, f"{path}: {broken}")
+
+
 class TextLineDatasetV2(_FileDataset):
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
-        if _compression(compression_type) > 1:
-            raise NotImplementedError("TextLineDataset reads plain files only")
-        super().__init__(_stoker.data_text_lines, paths_of(filenames))
+        kind, paths = _compression(compression_type), paths_of(filenames)
+        if kind > 1:
+            made = DatasetV2.from_generator(lambda: _unpacked_lines(paths, kind), output_signature=TensorSpec((), "string"))
+            super().__init__(lambda _: made._pipe, paths)
+            self._python = True
+            return
+        super().__init__(_stoker.data_text_lines, paths)
         self._cardinality = -2
 
 
