@@ -141,3 +141,13 @@ def test_fake_quantisation_has_a_place_for_zero_and_gradients_of_its_bounds():
     assert np.allclose(y, [0, 0, 0, 2.55, 5.1])
     dx, dlow, dhigh = tape.gradient(loss, [x, low, high])
     assert dx.numpy().tolist() == [0, 0, 3, 4, 0] and (float(dlow), float(dhigh)) == (3.0, 5.0)
+
+
+def test_a_session_carries_options_and_does_not_run():
+    """Programs of TensorFlow 2 ask for a GPU's memory this way; those of TensorFlow 1 are told."""
+    config = tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(per_process_gpu_memory_fraction=0.3))
+    config.gpu_options.allow_growth = True
+    with tf.compat.v1.Session(config=config) as session, pytest.raises(NotImplementedError, match="TensorFlow 2"):
+        session.run(None)
+    with pytest.raises(NotImplementedError, match="sessions of TensorFlow 1"):
+        tf.compat.v1.InteractiveSession()

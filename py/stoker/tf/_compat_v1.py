@@ -123,3 +123,57 @@ def ctc_loss(labels, inputs=None, sequence_length=None, preprocess_collapse_repe
 
 def ctc_beam_search_decoder(inputs, sequence_length, beam_width=100, top_paths=1, merge_repeated=True):
     return _ctc.ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths)
+
+
+# Options of a session. Programs of TensorFlow 2 write them down for the memory of a GPU, which grows here as it is needed, and make a
+# session with them that never runs.
+
+class _Options:
+    """Takes any option, and options of options."""
+
+    def __init__(self, **options):
+        self.__dict__.update(options)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = self.__dict__[name] = _Options()
+        return made
+
+
+class ConfigProto(_Options):
+    pass
+
+
+class GPUOptions(_Options):
+    pass
+
+
+class Session:
+    def __init__(self, target="", graph=None, config=None):
+        if config is None or graph is not None:
+            self._refuse()
+
+    @staticmethod
+    def _refuse(*args, **kwargs):
+        raise NotImplementedError(
+            "sessions of TensorFlow 1 do not run on Stoker: it runs programs of TensorFlow 2 (eager tensors, tf.Variable, tf.function, Keras). "
+            "A session that only carries a ConfigProto with options can be made.")
+
+    run = partial_run = make_callable = list_devices = _refuse
+
+    def as_default(self):
+        return self
+
+    def close(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
+
+class InteractiveSession(Session):
+    pass

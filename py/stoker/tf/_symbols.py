@@ -244,7 +244,7 @@ tf.compat.v1.train from _event_messages:
 tf.compat.v1 from _control:
     executing_eagerly name_scope
 tf.compat.v1 from _compat_v1:
-    assign assign_add assign_sub cond where gradients sparse_concat random_normal_initializer random_uniform_initializer to_float to_int32
+    ConfigProto GPUOptions Session InteractiveSession assign assign_add assign_sub cond where gradients sparse_concat random_normal_initializer random_uniform_initializer to_float to_int32
     to_int64 div
 tf.compat.v1.math from _compat_v1:
     in_top_k
