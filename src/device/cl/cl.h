@@ -54,6 +54,7 @@ struct stk_cl_device {
     bool has_f64, exact_division;
     int32_t units;
     size_t group_limit, parameter_limit;
+    size_t local_limit; /* bytes that a group shares; known of devices of type CPU */
     int64_t axis_limit; /* groups on the second and third axis of a grid; 0: any number */
     uint64_t memory, largest;
     char about[160], driver[192]; /* name for people; everything that a compiled program hangs on */

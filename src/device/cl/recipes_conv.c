@@ -102,7 +102,7 @@ static void emit_tiled(stk_cl_build *b, const stk_conv *c, int what)
 
 static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
 {
-    enum { DEPTH = 512 };
+    enum { DEPTH = 512, SHALLOW = 64 };
     static const int64_t rows_at_once[] = {8, 4};
     static const double zero = 0;
     const int64_t at_once = rows_at_once[b->variant];
@@ -110,12 +110,14 @@ static void emit_wide(stk_cl_build *b, const stk_conv *c, int what)
     product q = product_of(c, what);
     int64_t width = c->dtype == STK_F64 ? 8 : 16, results = q.rows * q.columns * c->groups;
     int vectors = q.columns > width ? 2 : 1;
+    int64_t depth = DEPTH, wide = width * vectors * (c->dtype == STK_F64 ? 8 : 4);
+    while (depth > SHALLOW && (size_t)(depth * wide) > b->d->local_limit) depth /= 2;
     int64_t panels = stk_ceil_div(q.columns, width * vectors);
     char more[96];
     if (results == 0) return;
     bool thin = c->ic / c->groups < at_once;
     snprintf(more, sizeof more, "-DSK_W=%d -DSK_NV=%d -DSK_MR=%d -DSK_KC=%d -DSK_THIN=%d",
-             (int)width, vectors, (int)at_once, DEPTH, what == WEIGHT && thin);
+             (int)width, vectors, (int)at_once, (int)depth, what == WEIGHT && thin);
     p.rows = 256;
     while (p.rows > 32 && panels * c->groups * stk_ceil_div(q.rows, p.rows) < 4 * b->d->units)
         p.rows /= 2;

@@ -140,6 +140,7 @@ static void read_facts(stk_opencl *d)
     d->base.units = (int32_t)info_number(d, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
     d->base.group_limit = info_number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, 8);
     d->base.parameter_limit = info_number(d, CL_DEVICE_MAX_PARAMETER_SIZE, 8);
+    d->base.local_limit = info_number(d, CL_DEVICE_LOCAL_MEM_SIZE, 8);
     d->base.memory = info_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
     d->base.largest = info_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
     snprintf(d->base.about, sizeof d->base.about, "%.90s, OpenCL driver %.40s", name, driver);
