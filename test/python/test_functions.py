@@ -120,3 +120,18 @@ def test_methods_of_datasets_tell_what_they_do():
     for name in dir(tf.data.Dataset):
         if not name.startswith("_"):
             assert getattr(tf.data.Dataset, name).__doc__, name
+
+
+def test_signatures_hold_for_functions_without_a_program():
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32), tf.TensorSpec([], tf.int32)])
+    def rows(x, n):
+        made = tf.TensorArray(tf.float32, size=n, element_shape=[2])
+        for i in tf.range(n):
+            made = made.write(i, tf.reduce_mean(x, 0) * tf.cast(i, tf.float32))
+        return made.stack()
+
+    for _ in range(2):
+        assert rows(tf.ones((3, 2)), 2).numpy().tolist() == [[0, 0], [1, 1]]
+        for wrong in ((tf.ones((3, 3)), 1), (tf.ones((3, 2)), 1.5), (tf.ones(3), 1), (tf.ones((3, 2)),)):
+            with pytest.raises(TypeError, match="Binding inputs to tf.function failed"):
+                rows(*wrong)

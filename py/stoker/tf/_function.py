@@ -293,13 +293,13 @@ class Function(_stoker.FastFunction):
         """The way of a call that the extension has not seen before."""
         if _state.eager:
             return self._run_plainly(args, kwargs)
-        if self._why_eager is not None:
-            return self._run_without_program(args, kwargs)
         given = None if kwargs else args
         if kwargs or not self._plain:
             args, kwargs = self._bind(args, kwargs)
         if self._signature is not None:
             args = self._check_signature(args)
+        if self._why_eager is not None:
+            return self._run_without_program(args, kwargs)
         call = _Call(args, kwargs)
         if _stoker.get_trace() is not None or any(is_symbolic(t) for t in call.tensors):
             return self._inline(args, kwargs)
