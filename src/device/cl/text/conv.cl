@@ -156,6 +156,22 @@ SK_KERNEL void conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_c
 #define SK_V  SK_GLUE(SK_R, SK_W)
 #define SK_VLOAD SK_GLUE(vload, SK_W)
 #define SK_VSTORE SK_GLUE(vstore, SK_W)
+#if SK_NV == 2
+#define SK_VLOAD_SECOND(b) SK_VLOAD(0, (b) + SK_W)
+#else
+#define SK_VLOAD_SECOND(b) (SK_V)0
+#endif
+/* The `width` channels of a panel that there are, zeros behind them. */
+#define SK_LOAD_WIDTH(b0, b1, b)                                                                   \
+    if (width == SK_NR) {                                                                          \
+        b0 = SK_VLOAD(0, b);                                                                       \
+        b1 = SK_VLOAD_SECOND(b);                                                                   \
+    } else {                                                                                       \
+        SK_R line[2 * SK_W];                                                                       \
+        for (j = 0; j < 2 * SK_W; j++) line[j] = j < width ? (b)[j] : (SK_R)0;                     \
+        b0 = SK_VLOAD(0, line);                                                                    \
+        b1 = SK_VLOAD(0, line + SK_W);                                                             \
+    }
 
 /* From a pixel of a line to the next: pixels of the source in between, where that is the same everywhere. */
 #if SK_WHAT == 1
@@ -314,18 +330,8 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
         for (r = 0; r < SK_MR; r++) from[r] = from[r] < 0 ? -1 : from[r] * p.ic + channel[r];
         for (; at < stop; at++) {
             SK_GLOBAL const SK_R *b = dy + at * p.oc;
-            SK_V b0, b1 = (SK_V)0;
-            if (width == SK_NR) {
-                b0 = SK_VLOAD(0, b);
-#if SK_NV == 2
-                b1 = SK_VLOAD(0, b + SK_W);
-#endif
-            } else {
-                SK_R line[2 * SK_W];
-                for (j = 0; j < 2 * SK_W; j++) line[j] = j < width ? b[j] : (SK_R)0;
-                b0 = SK_VLOAD(0, line);
-                b1 = SK_VLOAD(0, line + SK_W);
-            }
+            SK_V b0, b1;
+            SK_LOAD_WIDTH(b0, b1, b);
 #pragma unroll
             for (r = 0; r < SK_MR; r++)
                 if (there || from[r] >= 0) {
@@ -377,18 +383,8 @@ conv(SK_IN(SK_R, x), SK_IN(SK_R, dy), SK_OUT(SK_R, y), const sk_conv p)
         pixel = SK_NEXT_PIXEL(pixel);
         if (from >= 0) {
             SK_GLOBAL const SK_R *a = x + from * p.ic, *b = dy + at * p.oc;
-            SK_V b0, b1 = (SK_V)0;
-            if (width == SK_NR) {
-                b0 = SK_VLOAD(0, b);
-#if SK_NV == 2
-                b1 = SK_VLOAD(0, b + SK_W);
-#endif
-            } else {
-                SK_R line[2 * SK_W];
-                for (j = 0; j < 2 * SK_W; j++) line[j] = j < width ? b[j] : (SK_R)0;
-                b0 = SK_VLOAD(0, line);
-                b1 = SK_VLOAD(0, line + SK_W);
-            }
+            SK_V b0, b1;
+            SK_LOAD_WIDTH(b0, b1, b);
 #pragma unroll
             for (r = 0; r < SK_MR; r++) {
                 SK_V v = (SK_V)(a[r < deep ? r : 0]);
