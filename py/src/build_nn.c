@@ -163,33 +163,37 @@ BUILD(avg_pool)
 
 /* ---- recurrent: sequence, h, c ----------------------------------------------------------------------------- */
 
-BUILD(lstm)
+/* What both cells have: *w is the sequence and its two weights, then what may be missing; what is said of time comes last. */
+static stk_rnn_options rnn_options(py_build *b, const stk_val **w, stk_val *bias, bool lstm)
 {
-    stk_val x = b->x[0], w = b->x[1], u = b->x[2];
-    b->x += 3;
-    stk_val bias = py_maybe(b);
     stk_rnn_options o = stk_rnn_options_defaults();
+    *w = b->x;
+    b->x += 3;
+    *bias = py_maybe(b);
     o.mask = py_maybe(b);
     o.h0 = py_maybe(b);
-    o.c0 = py_maybe(b);
+    if (lstm) o.c0 = py_maybe(b);
     o.time_major = py_int(b);
     o.reverse = py_int(b);
-    stk_rnn_result r = stk_g_lstm(b->g, x, w, u, bias, &o);
+    return o;
+}
+
+BUILD(lstm)
+{
+    const stk_val *w;
+    stk_val bias;
+    stk_rnn_options o = rnn_options(b, &w, &bias, true);
+    stk_rnn_result r = stk_g_lstm(b->g, w[0], w[1], w[2], bias, &o);
     b->y[0] = r.sequence, b->y[1] = r.h, b->y[2] = r.c;
     return 3;
 }
 BUILD(gru)
 {
-    stk_val x = b->x[0], w = b->x[1], u = b->x[2];
-    b->x += 3;
-    stk_val bias = py_maybe(b);
-    stk_rnn_options o = stk_rnn_options_defaults();
-    o.mask = py_maybe(b);
-    o.h0 = py_maybe(b);
-    o.time_major = py_int(b);
-    o.reverse = py_int(b);
+    const stk_val *w;
+    stk_val bias;
+    stk_rnn_options o = rnn_options(b, &w, &bias, false);
     o.reset_after = py_int(b);
-    stk_rnn_result r = stk_g_gru(b->g, x, w, u, bias, &o);
+    stk_rnn_result r = stk_g_gru(b->g, w[0], w[1], w[2], bias, &o);
     b->y[0] = r.sequence, b->y[1] = r.h;
     return 2;
 }

@@ -1,6 +1,6 @@
 /* front.h - what the files of the extension share.
  *
- *     convert.c   Python values -> tensors            numpy.c     tensors -> Python values
+ *     convert*.c  Python values -> tensors            numpy.c     tensors -> Python values
  *     dtype.c, shape.c, tensor.c, variable.c          the objects
  *     call.c      arguments of an operation, then eager or recorded
  *     ops.def     one row per operation; its builder stands in build_*.c

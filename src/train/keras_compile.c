@@ -7,6 +7,7 @@
 #include "train/keras_file.h"
 
 #include "base/memory.h"
+#include "layers/config.h"
 #include "stoker/losses.h"
 #include "stoker/metrics.h"
 
@@ -190,22 +191,14 @@ static stk_status put_json(stk_json_writer *w, const char *json, stk_error *err)
 static void put_class(stk_json_writer *w, const char *module, const char *keras_class,
                       const char *name, const char *options)
 {
-    stk_json_begin_object(w);
-    stk_json_name(w, "module");
-    stk_json_put_text(w, module);
-    stk_json_name(w, "class_name");
-    stk_json_put_text(w, keras_class);
-    stk_json_name(w, "config");
-    stk_json_begin_object(w);
+    stk_class_begin(w, module, keras_class);
     if (name) {
         stk_json_name(w, "name");
         stk_json_put_text(w, name);
     }
     for (const char *at = options; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] != 0))
         put_option(w, at, strcspn(at, ","));
-    stk_json_end_object(w);
-    stk_json_name(w, "registered_name");
-    stk_json_put_null(w);
+    stk_class_end(w, NULL);
     stk_json_end_object(w);
 }
 

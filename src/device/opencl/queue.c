@@ -115,58 +115,52 @@ static stk_status copied(stk_opencl *d, const char *what, const char *name, cl_i
     return done(d, what, code, err);
 }
 
+/* Copies between host and device: those that are waited for, and those that only begin, which a flush sends on its way. */
+static stk_status write_up(stk_device *device, stk_address to, const void *from, size_t bytes,
+                           bool waits, stk_error *err)
+{
+    stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
+    if (!bytes) return STK_OK;
+    cl_int code = STK_CL_QUEUED(
+        d, d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), waits, (size_t)to.offset,
+                                     bytes, from, 0, NULL, stk_opencl_watched(d, &seen)));
+    STK_TRY(copied(d, "a write", "device upload", code, seen, err));
+    return waits ? STK_OK : done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
+}
+
+static stk_status read_down(stk_device *device, void *to, stk_address from, size_t bytes,
+                            bool waits, stk_error *err)
+{
+    stk_opencl *d = stk_opencl_of(device);
+    cl_event seen = NULL;
+    if (!bytes) return STK_OK;
+    cl_int code = STK_CL_QUEUED(d, d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block),
+                                                            waits, (size_t)from.offset, bytes, to,
+                                                            0, NULL, stk_opencl_watched(d, &seen)));
+    STK_TRY(copied(d, "a read", "device download", code, seen, err));
+    return waits ? STK_OK : done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
+}
+
 static stk_status queue_set(stk_device *device, stk_address to, const void *from, size_t bytes,
                             stk_error *err)
 {
-    stk_opencl *d = stk_opencl_of(device);
-    cl_event seen = NULL;
-    if (!bytes) return STK_OK;
-    return copied(d, "a write", "device upload",
-                  STK_CL_QUEUED(d, d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 1,
-                                                             (size_t)to.offset, bytes, from, 0,
-                                                             NULL, stk_opencl_watched(d, &seen))),
-                  seen, err);
+    return write_up(device, to, from, bytes, true, err);
 }
-
-static stk_status queue_get(stk_device *device, void *to, stk_address from, size_t bytes,
-                            stk_error *err)
-{
-    stk_opencl *d = stk_opencl_of(device);
-    cl_event seen = NULL;
-    if (!bytes) return STK_OK;
-    return copied(d, "a read", "device download",
-                  STK_CL_QUEUED(d, d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 1,
-                                                            (size_t)from.offset, bytes, to, 0, NULL,
-                                                            stk_opencl_watched(d, &seen))),
-                  seen, err);
-}
-
 static stk_status queue_set_later(stk_device *device, stk_address to, const void *from,
                                   size_t bytes, stk_error *err)
 {
-    stk_opencl *d = stk_opencl_of(device);
-    cl_event seen = NULL;
-    if (!bytes) return STK_OK;
-    STK_TRY(copied(d, "a write", "device upload",
-                   STK_CL_QUEUED(d, d->cl->EnqueueWriteBuffer(d->queue, stk_cl_mem_of(to.block), 0,
-                                                              (size_t)to.offset, bytes, from, 0,
-                                                              NULL, stk_opencl_watched(d, &seen))),
-                   seen, err));
-    return done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
+    return write_up(device, to, from, bytes, false, err);
 }
-
+static stk_status queue_get(stk_device *device, void *to, stk_address from, size_t bytes,
+                            stk_error *err)
+{
+    return read_down(device, to, from, bytes, true, err);
+}
 static stk_status queue_get_later(stk_device *device, void *to, stk_address from, size_t bytes,
                                   stk_error *err)
 {
-    stk_opencl *d = stk_opencl_of(device);
-    cl_event seen = NULL;
-    if (!bytes) return STK_OK;
-    STK_TRY(copied(d, "a read", "device download",
-                   STK_CL_QUEUED(d, d->cl->EnqueueReadBuffer(d->queue, stk_cl_mem_of(from.block), 0,
-                                                             (size_t)from.offset, bytes, to, 0,
-                                                             NULL, stk_opencl_watched(d, &seen))),
-                   seen, err));
-    return done(d, "a flush", STK_CL_QUEUED(d, d->cl->Flush(d->queue)), err);
+    return read_down(device, to, from, bytes, false, err);
 }
 
 static stk_status queue_copy(stk_device *device, stk_address to, stk_address from, size_t bytes,

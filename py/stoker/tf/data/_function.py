@@ -150,7 +150,7 @@ class MapFunction:
             parts = [made.slot(dtype, shape) for (dtype, _, _), shape in zip(self.fields, shapes)]
             values = st.pack(self.input_spec, parts)
             result = self.unpack(self._body, self.input_spec, values)
-            result = st.normal(_tuples(result))
+            result = st.normal(st.tuples(result))
             if self.check is not None:
                 result = self.check(result)
         if made.trace.assigned and not self.assigns:
@@ -390,7 +390,7 @@ class MapFunction:
 
     def _call(self, values):
         result = self.unpack(self.function, self.input_spec, st.pack(self.input_spec, values))
-        result = st.normal(_tuples(result))
+        result = st.normal(st.tuples(result))
         return self.check(result) if self.check is not None else result
 
     def _run_eagerly(self, values):
@@ -405,15 +405,6 @@ def _quiet():
     """The second recording is ours, not the program's: what it prints was printed before."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
-
-
-def _tuples(value):
-    """Lists that a function returns are tuples."""
-    if isinstance(value, list):
-        return tuple(_tuples(v) for v in value)
-    if st.is_nested(value):
-        return st.rebuild(value, [_tuples(c) for c in st.children(value)])
-    return value
 
 
 def _shape(part):

@@ -86,21 +86,13 @@ def counter(start=0, step=1, dtype="int64", name=None):
 def _legacy_signature(output_types, output_shapes):
     if output_types is None:
         raise TypeError("Either `output_signature` or `output_types` must be specified.")
-    types = _tuples(output_types)
+    types = st.tuples(output_types)
     if output_shapes is None:
         return st.map_leaves(lambda t: TensorSpec(None, t), types)
     from stoker.tf.data._transforms import _shape_leaves
 
     shapes = iter(_shape_leaves(types, _keep(output_shapes, types)))
     return st.map_leaves(lambda t: TensorSpec(next(shapes), t), types)
-
-
-def _tuples(value):
-    if isinstance(value, list):
-        return tuple(_tuples(v) for v in value)
-    if st.is_nested(value):
-        return st.rebuild(value, [_tuples(c) for c in st.children(value)])
-    return value
 
 
 def _keep(shapes, types):
@@ -177,7 +169,7 @@ def from_generator(generator, output_types=None, output_shapes=None, args=None, 
     if output_types is not None and output_signature is not None:
         raise TypeError("The `output_types` argument can not be used together with the `output_signature` argument.")
     if output_signature is not None:
-        spec = _tuples(output_signature)
+        spec = st.tuples(output_signature)
         for leaf in st.leaves(spec):
             if not isinstance(leaf, TypeSpec):
                 raise TypeError(f"`output_signature` must contain objects that are subclass of `tf.TypeSpec` but found "

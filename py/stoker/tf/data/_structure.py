@@ -61,6 +61,15 @@ def map_leaves(function, structure):
     return function(structure)
 
 
+def tuples(value):
+    """Lists, which are not structure, as the tuples that a function or a caller meant."""
+    if isinstance(value, list):
+        return tuple(tuples(v) for v in value)
+    if is_nested(value):
+        return rebuild(value, [tuples(c) for c in children(value)])
+    return value
+
+
 def leaves(structure):
     if not is_nested(structure):
         return [structure]
