@@ -9,7 +9,8 @@ For each model the programs take turns; the figure is the median over rounds. A 
 next one begins: with --limit the run ends in time, and --resume goes on with the models that are missing.
 
 Columns: ms per step; how many times faster bfloat16 is; the peers' ms; ratio to the best peer; share of the roofline (what the
-machine could do at best in Stoker's kernels, weighted by their time); peak memory of Stoker and of TensorFlow, and their ratio;
+machine could do at best in Stoker's kernels, weighted by their time); share of the peak of multiply-adds over all convolutions,
+forward and backward; peak memory of Stoker and of TensorFlow, and their ratio;
 the dearest op."""
 import argparse
 import json
@@ -55,6 +56,12 @@ def arguments():
     return options
 
 
+def conv_share(convs):
+    """Multiply-adds of all convolutions and their gradients over what the threads could do in the time these took."""
+    seconds = sum(c["seconds"] for c in convs)
+    return {"conv": sum(c["seconds"] * c["share"] for c in convs) / seconds} if seconds else {}
+
+
 def measure_stoker(options, model, precision, count):
     folder = options.build / "bench" / "zoo"
     about = json.loads((folder / f"{model}.about").read_text())
@@ -71,7 +78,7 @@ def measure_stoker(options, model, precision, count):
     seconds = sum(op["seconds"] for op in ops)
     dearest = max(ops, key=lambda op: op["seconds"])
     return {"ms": 1e3 * report["step"]["median"], "share": sum(op["seconds"] * min(op["roof"], 1) for op in ops) / seconds,
-            "rss_mb": report["memory"]["peak_rss"] / 2**20,
+            "rss_mb": report["memory"]["peak_rss"] / 2**20, **conv_share(report["convolutions"]),
             "dearest": f"{dearest['op']} by {dearest['implementation']} {100 * dearest['seconds'] / seconds:.0f}%"}
 
 
@@ -111,7 +118,7 @@ def quotient(a, b):
 
 def row_of(options, model, answers):
     own = answers[options.precision[0]]
-    row = {"model": model, "stoker_ms": median_of(own), "share": median_of(own, "share"),
+    row = {"model": model, "stoker_ms": median_of(own), "share": median_of(own, "share"), "conv": median_of(own, "conv"),
            "dearest": own[-1].get("dearest", own[-1].get("error")), "rss_mb": median_of(own, "rss_mb"),
            "peers_ms": {p: median_of(answers[p]) for p in options.peers},
            "peers_mb": {p: max((a["rss_mb"] for a in answers[p] if "rss_mb" in a), default=None) for p in options.peers},
@@ -131,7 +138,7 @@ def header(options):
     cells = [f"{'model (ms per step)':21}", f"{'stoker':>8}"]
     cells += [f"{p.replace('mixed_', '')[:6]:>6}" for p in options.precision[1:]]
     cells += [f"{p:>9}" for p in options.peers]
-    return " ".join(cells + ["x best", " roof", "   MB", "tf MB", "    x", "dearest op"])
+    return " ".join(cells + ["x best", " roof", " conv", "   MB", "tf MB", "    x", "dearest op"])
 
 
 def text_of(options, row):
@@ -142,7 +149,8 @@ def text_of(options, row):
     cells += [number(row["precision_ratios"].get(p), 6, 2) for p in options.precision[1:]]
     cells += [number(row["peers_ms"].get(p), 9, 2) for p in options.peers]
     cells += [number(row["ratio"], 6, 2), number(100 * row["share"] if row["share"] else None, 4, 0) + "%",
-              number(row["rss_mb"], 5, 0), number(row["tf_mb"], 5, 0), number(row["memory_ratio"], 5, 1), row["dearest"] or ""]
+              number(100 * row["conv"] if row.get("conv") else None, 4, 0) + "%", number(row["rss_mb"], 5, 0),
+              number(row["tf_mb"], 5, 0), number(row["memory_ratio"], 5, 1), row["dearest"] or ""]
     return " ".join(cells)
 
 

@@ -283,6 +283,7 @@ stk_status stk_record_ops(stk_recording *rec, stk_report *r, stk_error *err)
     stk_status status = add_up(rec, &known, r, &all, err);
     if (status == STK_OK && all.n) status = make_rows(r, &known, &all, err);
     if (status == STK_OK) status = stk_record_layer_costs(&known, all.t, all.n, r, err);
+    if (status == STK_OK) status = stk_record_convs(&known, all.t, all.n, r, err);
     if (status == STK_OK) status = stk_record_scaling(&known, all.t, all.n, r, err);
     const stk_program_facts *busiest = find_busiest(&known, &all);
     if (status == STK_OK && busiest) {

@@ -82,6 +82,9 @@ double stk_tally_seconds(const stk_tally *t); /* wall, as the step's thread saw 
 /* layer_costs.c: the same by layer, and the tiny ones. */
 stk_status stk_record_layer_costs(const stk_known_launches *known, const stk_tally *t, int64_t n,
                                   stk_report *r, stk_error *err);
+/* convs.c: the convolutions one by one. */
+stk_status stk_record_convs(const stk_known_launches *known, const stk_tally *t, int64_t n,
+                            stk_report *r, stk_error *err);
 /* scaling.c: what more threads would bring. */
 stk_status stk_record_scaling(const stk_known_launches *known, const stk_tally *t, int64_t n,
                               stk_report *r, stk_error *err);

@@ -44,6 +44,12 @@ typedef struct stk_tiny_ops { /* calls below STK_TINY_SECONDS, of one step */
     double ideal_seconds; /* the same work at the speed of large ops */
 } stk_tiny_ops;
 static const double STK_TINY_SECONDS = 2e-6;
+typedef struct stk_conv_cost { /* one convolution of the program: forward or one of its gradients */
+    const char *place, *op, *kernel, *impl;
+    int64_t calls;
+    double seconds, flops; /* of all calls */
+    double share;          /* of the multiply-adds that all threads could do in that time */
+} stk_conv_cost;
 
 enum { STK_SLICES = 48 };
 typedef struct stk_thread_row {
@@ -158,6 +164,8 @@ struct stk_report {
     int32_t limiting_stage; /* -1: none */
     stk_layer_cost *places; /* slowest first */
     int64_t nplaces;
+    stk_conv_cost *convs; /* slowest first */
+    int64_t nconvs;
     stk_island_row *islands;
     int64_t nislands;
     stk_tiny_ops tiny;
@@ -226,5 +234,8 @@ void stk_report_put_events(const stk_report *r, stk_text *t);
 char *stk_report_data_text(const stk_report *r, char text[200]);
 /* ops.c: the device that most of the kernels' time was spent on; "" when no kernel ran. */
 const char *stk_report_device(const stk_report *r);
+/* Multiply-adds of all convolutions over what the threads could do in their time; 0 without any. Above 1 where Winograd's way
+ * leaves out multiplications. */
+double stk_report_conv_share(const stk_report *r);
 
 #endif

@@ -61,6 +61,15 @@ static const field PLACE[] = {FIELD(stk_layer_cost, place, TEXT),
                               FIELD(stk_layer_cost, backward_seconds, NUMBER),
                               FIELD(stk_layer_cost, tiny_seconds, NUMBER),
                               END_OF_FIELDS};
+static const field CONV[] = {FIELD(stk_conv_cost, place, TEXT),
+                             FIELD(stk_conv_cost, op, TEXT),
+                             FIELD(stk_conv_cost, kernel, TEXT),
+                             FIELD_AS("implementation", stk_conv_cost, impl, TEXT),
+                             FIELD(stk_conv_cost, calls, INT64),
+                             FIELD(stk_conv_cost, seconds, NUMBER),
+                             FIELD(stk_conv_cost, flops, NUMBER),
+                             FIELD(stk_conv_cost, share, NUMBER),
+                             END_OF_FIELDS};
 static const field ISLAND[] = {FIELD(stk_island_row, op, TEXT),
                                FIELD(stk_island_row, place, TEXT),
                                FIELD(stk_island_row, shape, TEXT),
@@ -354,6 +363,7 @@ stk_status stk_report_put_json(const stk_report *r, char **out, size_t *size, st
     PUT_ROWS(&w, "ops", OP, r->ops, r->nops);
     PUT_ROWS(&w, "islands", ISLAND, r->islands, r->nislands);
     PUT_ROWS(&w, "places", PLACE, r->places, r->nplaces);
+    PUT_ROWS(&w, "convolutions", CONV, r->convs, r->nconvs);
     put_object(&w, "tiny", TINY, &r->tiny);
     put_stages(&w, r);
     put_threads(&w, r);
@@ -556,6 +566,8 @@ static stk_status read_report(reader *in, const stk_json *root, const char *path
     r->islands =
         read_rows(in, stk_json_get(root, "islands"), ISLAND, sizeof *r->islands, &r->nislands);
     r->places = read_rows(in, stk_json_get(root, "places"), PLACE, sizeof *r->places, &r->nplaces);
+    r->convs =
+        read_rows(in, stk_json_get(root, "convolutions"), CONV, sizeof *r->convs, &r->nconvs);
     read_fields(in, stk_json_get(root, "tiny"), TINY, &r->tiny);
     STK_TRY(read_stages(in, stk_json_get(root, "stages"), err));
     read_threads(in, root);

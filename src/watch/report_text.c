@@ -260,6 +260,29 @@ static void put_places(const stk_report *r, stk_text *t)
                  stk_time_text(r->tiny.ideal_seconds / r->tiny.calls, back));
 }
 
+/* All convolutions in one figure, and those that are below the usual of a good one. */
+static void put_convs(const stk_report *r, stk_text *t)
+{
+    static const double GOOD = 0.6;
+    char time[24];
+    int64_t shown = 0, low = 0;
+    if (!r->nconvs || !r->roof.threads) return;
+    put_rule(t, "convolutions");
+    stk_text_put(t, "  %.0f %% of the peak of multiply-adds over all %lld of them\n",
+                 stk_report_conv_share(r) * 100, (long long)r->nconvs);
+    for (int64_t i = 0; i < r->nconvs; i++) {
+        const stk_conv_cost *c = &r->convs[i];
+        if (c->share >= GOOD || low++ >= MOST_PLACES) continue;
+        if (!shown++)
+            stk_text_put(t, "  %-31s %-16s %-17s %-9s %10s %6s\n", "below 60 %", "op", "kernel",
+                         "by", "per call", "peak");
+        stk_text_put(t, "  %-31.31s %-16.16s %-17.17s %-9.9s %10s %5.0f%%\n", c->place, c->op,
+                     c->kernel, c->impl, stk_time_text(c->seconds / (double)c->calls, time),
+                     c->share * 100);
+    }
+    if (low > shown) stk_text_put(t, "  and %lld more\n", (long long)(low - shown));
+}
+
 static void put_stages(const stk_report *r, stk_text *t)
 {
     char a[24], b[24], c[24], d[24], e[24], queue[32];
@@ -377,6 +400,7 @@ void stk_report_put_text(const stk_report *r, stk_text *t)
     put_ops(r, t);
     put_islands(r, t);
     put_places(r, t);
+    put_convs(r, t);
     put_histogram(r, t);
     put_threads(r, t);
     put_scaling(r, t);
