@@ -381,6 +381,43 @@ TEST(outputs_may_take_the_place_of_inputs)
     CHECK_NEAR_F32(w, w2, N, 0, 1e-6);
 }
 
+/* A cast between float32 and a half is no step of its own; what it renames must still be read before its memory is taken over, and
+ * written after. Each program has inputs x (float32) and h (bfloat16), and a float32 output in x's memory. */
+TEST(renamed_floats_respect_shared_memory)
+{
+    enum { N = 2500 };
+    static float x[N], x2[N], apart[N];
+    static uint16_t h[N], half[N], half2[N];
+    for (int program = 0; program < 3; program++) {
+        int64_t count[] = {N};
+        stk_chain c = chain_of(2, 2, count);
+        set_input(&c, 0, STK_F32, STK_ACCESS_DENSE);
+        set_input(&c, 1, STK_BF16, STK_ACCESS_DENSE);
+        int16_t over = 0, other = 0;
+        if (program == 0) { /* the result is made before x is read, renamed after */
+            int16_t made = add_op(&c, STK_EW_NEG, STK_LANE_F32, 1, 0, 0);
+            other = add_op(&c, STK_EW_SQUARE, STK_LANE_F32, 0, 0, 0);
+            over = add_op(&c, STK_EW_CAST, STK_LANE_F32, made, 0, 0);
+        } else if (program ==
+                   1) { /* x is renamed first and stored after its memory has a new owner */
+            other = add_op(&c, STK_EW_CAST, STK_LANE_F32, 0, 0, 0);
+            over = add_op(&c, STK_EW_NEG, STK_LANE_F32, 1, 0, 0);
+        } else { /* the result is an input under another name */
+            other = add_op(&c, STK_EW_SQUARE, STK_LANE_F32, 0, 0, 0);
+            over = add_op(&c, STK_EW_CAST, STK_LANE_F32, 1, 0, 0);
+        }
+        set_output(&c, 0, STK_F32, over);
+        set_output(&c, 1, STK_BF16, other);
+        fill_values(STK_F32, x, N, 3), memcpy(x2, x, sizeof x);
+        fill_values(STK_BF16, h, N, 4);
+        void *arg[] = {x, h, x, half}, *ref[] = {x2, h, apart, half2};
+        CHECK(LAUNCH(launch_device(2), STK_K_CHAIN, "vec", &c, arg, 4, 4));
+        CHECK(LAUNCH(launch_device(1), STK_K_CHAIN, "ref", &c, ref, 4, 1));
+        compare("over x", STK_F32, x, apart, N, 0);
+        compare("beside it", STK_BF16, half, half2, N, 0);
+    }
+}
+
 TEST(outputs_that_are_inputs_constants_or_twice_the_same)
 {
     int64_t count[] = {1500};

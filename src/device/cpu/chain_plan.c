@@ -2,7 +2,8 @@
  *
  * Values get slots by lifetime: a slot is free again after the last step that reads it, which keeps the buffer
  * small and the tile long. Runs of operations that have one function for all of them (vec/updates.h) become one
- * step. */
+ * step. Casts between float32 and half types are no step at all: both are floats here, and what is loaded or stored as a half
+ * is converted there. */
 #include "device/cpu/chain.h"
 #include "device/cpu/walk.h"
 
@@ -32,6 +33,7 @@ typedef struct builder {
     int32_t values;
     int32_t of_reg[STK_CHAIN_REGS]; /* the value a register holds now */
     int32_t operand[STK_CHAIN_OPS][3], result[STK_CHAIN_OPS], output[STK_CHAIN_IO];
+    bool renames[STK_CHAIN_OPS];                           /* its result is its operand */
     int32_t free_slot[2][STK_CHAIN_PLACES], free_slots[2]; /* by size: 4, 8 */
     int32_t places;
     int32_t bytes; /* of all slots, per element */
@@ -47,6 +49,34 @@ static int32_t new_value(builder *b, int32_t reg, int32_t lane, bool made)
 static void read_by(builder *b, int32_t v, int32_t when)
 {
     if (b->value[v].last < when) b->value[v].last = when;
+}
+
+/* Has an input that is read in its own memory, or an output, elements of this size? Results take over the memory of operands by
+ * the order of the program's operations (may_share() in graph/plan/buffers.c), which a cast without a step no longer keeps. */
+static bool dense_input_of(const stk_chain *p, int64_t size)
+{
+    for (int32_t i = 0; i < p->inputs; i++)
+        if (p->input[i].access == STK_ACCESS_DENSE &&
+            stk_dtype_size((stk_dtype)p->input[i].dtype) == size)
+            return true;
+    return false;
+}
+
+static bool output_of(const stk_chain *p, int64_t size)
+{
+    for (int32_t i = 0; i < p->outputs; i++)
+        if (stk_dtype_size((stk_dtype)p->output[i].dtype) == size) return true;
+    return false;
+}
+
+static bool only_renames(const builder *b, const stk_chain_op *op, int32_t operand)
+{
+    const stk_chain *p = b->p;
+    if (op->code != STK_EW_CAST || op->from != STK_LANE_F32 || op->lane != STK_LANE_F32)
+        return false;
+    bool in_place = operand < p->inputs && p->input[operand].access == STK_ACCESS_DENSE &&
+                    stk_lane_is_stored((stk_dtype)p->input[operand].dtype);
+    return !in_place || !output_of(p, stk_dtype_size((stk_dtype)p->input[operand].dtype));
 }
 
 /* Which value each operand is, and when each is read last. */
@@ -65,7 +95,11 @@ static void number_values(builder *b)
             b->operand[i][k] = b->of_reg[regs[k < arity ? k : 0]];
             read_by(b, b->operand[i][k], i);
         }
-        b->result[i] = new_value(b, op->dst, p->reg_lane[op->dst], true);
+        b->renames[i] = only_renames(b, op, b->operand[i][0]);
+        if (b->renames[i])
+            b->of_reg[op->dst] = b->result[i] = b->operand[i][0];
+        else
+            b->result[i] = new_value(b, op->dst, p->reg_lane[op->dst], true);
     }
     for (int32_t i = 0; i < p->outputs; i++) {
         b->output[i] = b->of_reg[p->output[i].reg];
@@ -127,6 +161,18 @@ static void add_strided(builder *b, int32_t i, const value *v, stk_dtype dtype)
     s->strided[s->strides++] = transfer_of(v, i, dtype, s->ew->load[dtype]);
 }
 
+/* The output that renames input i, if that may be loaded straight into it: -1: none. */
+static int32_t output_for(const builder *b, int32_t i)
+{
+    for (int32_t k = 0; k < b->p->outputs; k++) {
+        stk_dtype dtype = (stk_dtype)b->p->output[k].dtype;
+        if (b->output[k] == i && stk_lane_is_stored(dtype) &&
+            !dense_input_of(b->p, stk_dtype_size(dtype)))
+            return k;
+    }
+    return -1;
+}
+
 static void place_inputs(builder *b)
 {
     stk_chain_state *s = b->s;
@@ -139,7 +185,11 @@ static void place_inputs(builder *b)
             v->place = new_moving(b, i, (int32_t)stk_dtype_size(dtype));
             continue;
         }
-        v->place = new_slot(b, v->lane);
+        int32_t output = in->access == STK_ACCESS_DENSE ? output_for(b, i) : -1;
+        v->place = output >= 0
+                       ? new_moving(b, b->p->inputs + output,
+                                    (int32_t)stk_dtype_size((stk_dtype)b->p->output[output].dtype))
+                       : new_slot(b, v->lane);
         if (in->access == STK_ACCESS_DENSE) {
             s->load[s->loads++] = transfer_of(v, i, dtype, s->ew->load[dtype]);
         } else if (in->access == STK_ACCESS_STRIDED) {
@@ -172,12 +222,22 @@ static void place_constants(builder *b)
     s->constants = b->p->constants;
 }
 
+/* Is this output a value under another name, made before the operation that the program has for it? */
+static bool is_renamed(const builder *b, int32_t output)
+{
+    int32_t reg = b->p->output[output].reg;
+    for (int32_t i = b->p->ops - 1; i >= 0; i--)
+        if (b->p->op[i].dst == reg) return b->renames[i];
+    return false;
+}
+
 /* Outputs that a step makes in their stored form are written by that step; the others at the end. */
 static void place_outputs(builder *b)
 {
     for (int32_t i = 0; i < b->p->outputs; i++) {
         value *v = &b->value[b->output[i]];
         stk_dtype dtype = (stk_dtype)b->p->output[i].dtype;
+        if (is_renamed(b, i) && dense_input_of(b->p, stk_dtype_size(dtype))) continue;
         if (v->made && v->place < 0 && stk_lane_is_stored(dtype))
             v->place = new_moving(b, b->p->inputs + i, (int32_t)stk_dtype_size(dtype));
     }
@@ -297,6 +357,10 @@ static void add_steps(builder *b)
 {
     update u;
     for (int32_t i = 0; i < b->p->ops; i++) {
+        if (b->renames[i]) {
+            drop_slots(b, i);
+            continue;
+        }
         if (find_update(b, i, &u)) {
             i = add_update(b, &u) - 1;
             continue;
