@@ -27,7 +27,11 @@ static const shape shapes[] = {
     {"14x14x64->128 same", 32, 64, 128, 1, 14, 3, 1, 1},
     {"14x14x64->128 stride 2", 32, 64, 128, 1, 14, 3, 2, 1},
     {"7x7x256->256 same", 32, 256, 256, 1, 7, 3, 1, 1},
+    {"32x32x16->3 same", 32, 16, 3, 1, 32, 3, 1, 1},
     {"depthwise 28x28x64", 32, 64, 64, 64, 28, 3, 1, 1},
+    {"depthwise 32x32x24", 32, 24, 24, 24, 32, 3, 1, 1},
+    {"depthwise 12x12x96", 16, 96, 96, 96, 12, 3, 1, 1},
+    {"depthwise 49x49x48 stride 2", 16, 48, 48, 48, 49, 3, 2, 0},
 };
 
 static double peak; // GFLOP/s of one thread

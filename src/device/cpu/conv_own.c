@@ -1,4 +1,4 @@
-/* Own convolution kernels, float32: they walk phases and bands (conv_plan.h) and leave the arithmetic to the vector
+/* Own convolution kernels, float32 (depthwise ones are in conv_deep.c): they walk phases and bands (conv_plan.h) and leave the arithmetic to the vector
  * kernels of vec/conv.h. Units are images.
  *
  * Scratch of one part, in floats, each piece rounded up to a cache line:
@@ -51,8 +51,7 @@ static void data_plan(const stk_conv *c, bool back, stk_conv_plan *plan, own_siz
     *size = (own_sizes){.wide = stk_round_up(plan->columns, vec()->width)};
     size->band = line(stk_conv_plan_band(plan));
     size->bands = size->band * plan->images;
-    bool pack =
-        !plan->deep && (back || size->wide != plan->columns || plan->rows * plan->dest_c > FAR);
+    bool pack = back || size->wide != plan->columns || plan->rows * plan->dest_c > FAR;
     if (pack) size->packed = line(c->groups * plan->rows * size->wide);
     size->total = size->bands + size->packed;
 }
@@ -66,11 +65,9 @@ static void weight_plan(const stk_conv *c, stk_conv_plan *plan, own_sizes *size)
     size->bands = size->band * plan->images;
     stk_conv_phase p;
     stk_conv_phase_get(plan, 0, &p);
-    if (plan->deep)
-        size->wide = plan->columns;
-    else if (size->wide != plan->columns || c->oc * (int64_t)sizeof(float) > NARROW)
+    if (size->wide != plan->columns || c->oc * (int64_t)sizeof(float) > NARROW)
         size->packed = line(plan->images * p.band_rows * p.band_cols * PANEL * vec()->width);
-    size->extra = line((plan->deep ? c->groups : c->groups * size->wide) * plan->rows);
+    size->extra = line(c->groups * size->wide * plan->rows);
     size->total = size->bands + size->packed + size->extra;
 }
 
@@ -87,7 +84,7 @@ static bool small_enough(const stk_conv *c)
 
 static bool data_supports(const stk_conv *c, bool back)
 {
-    if (c->dtype != STK_F32 || !small_enough(c)) return false;
+    if (c->dtype != STK_F32 || !small_enough(c) || stk_conv_deep_takes(c)) return false;
     stk_conv_plan plan;
     stk_conv_plan_init(&plan, c, back, DATA_BAND, DATA_BAND);
     return stk_conv_plan_band(&plan) >= 0;
@@ -235,12 +232,6 @@ static void data_band(const own_state *s, stk_conv_block *b, const float *w)
     const stk_conv_plan *plan = &s->plan;
     const float *x = b->x;
     float *y = b->y;
-    if (plan->deep) {
-        b->w = w;
-        b->ldw = b->columns = plan->conv->groups;
-        s->vec->deep_data(b);
-        return;
-    }
     int64_t vf = s->vec->width;
     for (int64_t g = 0; g < plan->conv->groups; g++)
         for (int64_t first = 0, nv; first < s->size.wide; first += nv * vf) {
@@ -357,12 +348,6 @@ static void weight_band(const own_state *s, const stk_conv_block *band, float *p
 {
     const stk_conv_plan *plan = &s->plan;
     stk_conv_block b = *band;
-    if (plan->deep) {
-        b.dw = sums;
-        b.ldw = b.columns = plan->conv->groups;
-        s->vec->deep_weight(&b);
-        return;
-    }
     for (int64_t g = 0; g < plan->conv->groups; g++) {
         b.x = band->x + g * plan->inner;
         b.y = band->y + g * plan->columns;
@@ -442,10 +427,6 @@ static void weight_finish(const stk_launch *launch)
         return;
     }
     const float *from = add_parts(launch);
-    if (plan->deep) {
-        memcpy(dw, from, (size_t)(plan->rows * plan->dest_c) * sizeof *dw);
-        return;
-    }
     for (int64_t g = 0; g < plan->conv->groups; g++)
         for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
             nv = panel_width((s->size.wide - first) / vf) * vf;

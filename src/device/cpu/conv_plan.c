@@ -105,7 +105,7 @@ static int64_t images_together(const stk_conv_plan *plan)
 {
     enum { HEAVY = 1 << 16, PIXELS = 256, MOST = 16 };
     int64_t pixels = 1;
-    if (plan->deep || plan->rows * plan->dest_c < HEAVY) return 1;
+    if (plan->rows * plan->dest_c < HEAVY) return 1;
     for (int64_t i = 0; i < stk_conv_plan_phases(plan); i++) {
         stk_conv_phase p;
         stk_conv_phase_get(plan, i, &p);
@@ -134,8 +134,7 @@ void stk_conv_plan_init(stk_conv_plan *plan, const stk_conv *conv, bool back, in
     plan->dest_c = back ? conv->ic : conv->oc;
     plan->inner = plan->source_c / conv->groups;
     plan->columns = plan->dest_c / conv->groups;
-    plan->deep = conv->groups > 1 && plan->inner == 1 && plan->columns == 1;
-    plan->rows = plan->deep ? plan->taps : plan->taps * plan->inner;
+    plan->rows = plan->taps * plan->inner;
     plan->images = images_together(plan);
 }
 
@@ -144,7 +143,7 @@ static void row_runs(const stk_conv_plan *plan, stk_conv_phase *phase, int64_t t
                      int64_t tap, int64_t *row, int64_t *order)
 {
     int64_t start = phase->runs, offset;
-    int64_t inner = plan->deep ? 1 : plan->inner;
+    int64_t inner = plan->inner;
     for (int64_t nth = 0; nth < plan->conv->kernel[2]; nth++) {
         int64_t k = tap_at(plan, 2, nth);
         if (!tap_offset(plan, 2, to, k, &offset)) continue;
@@ -153,10 +152,10 @@ static void row_runs(const stk_conv_plan *plan, stk_conv_phase *phase, int64_t t
         int64_t at = *row / inner;
         *row += inner;
         if (order) order[at] = tap + k;
-        if (before && !plan->deep && before->x + before->n == x)
+        if (before && before->x + before->n == x)
             before->n += inner;
         else
-            phase->run[phase->runs++] = (stk_conv_run){x, plan->deep ? tap + k : at * inner, inner};
+            phase->run[phase->runs++] = (stk_conv_run){x, at * inner, inner};
     }
 }
 

@@ -35,7 +35,6 @@ typedef struct stk_conv_phase {
 typedef struct stk_conv_plan {
     const stk_conv *conv;
     bool back;                  /* backward data */
-    bool deep;                  /* depthwise: one channel in, one out, per group */
     int64_t source[3], dest[3]; /* spatial sizes */
     int64_t source_c, dest_c;   /* channels of a pixel */
     int64_t inner, columns;     /* source and destination channels of one group */
@@ -81,6 +80,9 @@ static inline int64_t stk_conv_plan_phases(const stk_conv_plan *plan)
 {
     return plan->phases[0] * plan->phases[1] * plan->phases[2];
 }
+
+/* Is it a depthwise convolution that conv_deep.c computes? */
+bool stk_conv_deep_takes(const void *params);
 
 /* stk_impl.aligned: which args are cut along with the images: x and y, never the weights. */
 uint32_t stk_conv_data_aligned(const void *params);

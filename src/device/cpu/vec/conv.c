@@ -174,96 +174,6 @@ INLINE void weight_block(const stk_conv_block *b, const int R, const int NV)
     }
 }
 
-/* ---- depthwise: no sum over channels, so channels fill the registers on both sides ------------------- */
-
-INLINE void deep_data_columns(const stk_conv_block *b, int64_t c, const int P, const int NV)
-{
-    walk at = first_pixel(b);
-    while (at.left > 0) {
-        const float *px[8];
-        float *py[8];
-        vf acc[24];
-        int64_t live = next_pixels(&at, b, P, px, py);
-        UNROLL for (int i = 0; i < P * NV; i++) acc[i] = (vf){0};
-        for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++) {
-            const float *w = b->w + run->w * b->ldw + c;
-            vf right[4];
-            UNROLL for (int v = 0; v < NV; v++) right[v] = load(w + v * STK_VF);
-            UNROLL for (int p = 0; p < P; p++) UNROLL for (int v = 0; v < NV; v++)
-                acc[p * NV + v] += load(px[p] + run->x + c + v * STK_VF) * right[v];
-        }
-        UNROLL for (int p = 0; p < P; p++) if (p < live)
-            store(py[p] + c, acc + p * NV, NV, NV * STK_VF);
-    }
-}
-
-static void deep_data_scalar(const stk_conv_block *b, int64_t c)
-{
-    for (int64_t row = 0; row < b->rows; row++)
-        for (int64_t col = 0; col < b->cols; col++) {
-            const float *x = b->x + row * b->x_row + col * b->x_col + c;
-            float sum = 0;
-            for (int64_t r = 0; r < b->runs; r++)
-                sum += x[b->run[r].x] * b->w[b->run[r].w * b->ldw + c];
-            b->y[row * b->y_row + col * b->y_col + c] = sum;
-        }
-}
-
-static void deep_data(const stk_conv_block *b)
-{
-    int64_t c = 0;
-    for (; c + 2 * STK_VF <= b->columns; c += 2 * STK_VF) deep_data_columns(b, c, 4, 2);
-    for (; c + STK_VF <= b->columns; c += STK_VF) deep_data_columns(b, c, 6, 1);
-    for (; c < b->columns; c++) deep_data_scalar(b, c);
-}
-
-enum { DEEP_TAPS = 9 };
-
-INLINE void deep_weight_taps(const stk_conv_block *b, const stk_conv_run *run, int64_t live,
-                             int64_t c)
-{
-    int64_t offset[DEEP_TAPS];
-    vf acc[DEEP_TAPS];
-    UNROLL for (int t = 0; t < DEEP_TAPS; t++)
-    {
-        offset[t] = run[t < live ? t : live - 1].x + c;
-        acc[t] = (vf){0};
-    }
-    for (int64_t row = 0; row < b->rows; row++) {
-        const float *x = b->x + row * b->x_row, *y = b->y + row * b->y_row + c;
-        for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
-            vf right = load(y);
-            UNROLL for (int t = 0; t < DEEP_TAPS; t++) acc[t] += load(x + offset[t]) * right;
-        }
-    }
-    UNROLL for (int t = 0; t < DEEP_TAPS; t++)
-    {
-        if (t >= live) break;
-        vfu *to = (vfu *)(b->dw + run[t].w * b->ldw + c);
-        *to = (vfu)((vf)*to + acc[t]);
-    }
-}
-
-static void deep_weight_scalar(const stk_conv_block *b, const stk_conv_run *run, int64_t c)
-{
-    float sum = 0;
-    for (int64_t row = 0; row < b->rows; row++)
-        for (int64_t col = 0; col < b->cols; col++)
-            sum += b->x[row * b->x_row + col * b->x_col + run->x + c] *
-                   b->y[row * b->y_row + col * b->y_col + c];
-    b->dw[run->w * b->ldw + c] += sum;
-}
-
-static void deep_weight(const stk_conv_block *b)
-{
-    int64_t c = 0;
-    for (; c + STK_VF <= b->columns; c += STK_VF)
-        for (int64_t t = 0; t < b->runs; t += DEEP_TAPS)
-            deep_weight_taps(b, b->run + t, b->runs - t < DEEP_TAPS ? b->runs - t : DEEP_TAPS, c);
-    for (; c < b->columns; c++)
-        for (int64_t t = 0; t < b->runs; t++) deep_weight_scalar(b, b->run + t, c);
-}
-
 #define WRAP(body, tile, nv)                                                                       \
     static void body##_##nv(const stk_conv_block *b) { body##_block(b, tile, nv); }
 WRAP(data, TILE_1, 1)
@@ -279,7 +189,7 @@ const stk_vec_conv STK_VEC(stk_vec_conv) = {
     .width = STK_VF,
     .data = {data_1, data_2, data_3, data_4},
     .weight = {weight_1, weight_2, weight_3, weight_4},
-    .deep_data = deep_data,
-    .deep_weight = deep_weight,
+    .deep_data = STK_VEC(stk_conv_deep_data),
+    .deep_weight = STK_VEC(stk_conv_deep_weight),
     .gather = STK_VEC(stk_conv_gather),
 };

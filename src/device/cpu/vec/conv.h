@@ -46,6 +46,8 @@ typedef struct stk_vec_conv {
     void (*gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to, int64_t ld);
 } stk_vec_conv;
 
+void STK_VEC(stk_conv_deep_data)(const stk_conv_block *b);
+void STK_VEC(stk_conv_deep_weight)(const stk_conv_block *b);
 void STK_VEC(stk_conv_gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to,
                               int64_t ld);
 
