@@ -107,6 +107,26 @@ static int keep_own(stk_tensor *out, Py_ssize_t nin, PyObject *const *in)
     return 0;
 }
 
+/* Moved strings still point into the memory of the inputs, which may be gone before the result: they get their own. */
+static int own_strings(int32_t nout, stk_tensor **out, Py_ssize_t nin, stk_tensor *const *in)
+{
+    stk_error err;
+    for (int32_t o = 0; o < nout; o++) {
+        if (out[o]->dtype != STK_STRING) continue;
+        bool view = false;
+        for (Py_ssize_t i = 0; i < nin; i++) view |= in[i]->buffer == out[o]->buffer;
+        stk_tensor *own = NULL;
+        if (view) continue;
+        if (stk_tensor_cast(out[o], STK_STRING, &own, &err) != STK_OK) {
+            py_raise(&err, NULL);
+            return -1;
+        }
+        stk_tensor_release(out[o]);
+        out[o] = own;
+    }
+    return 0;
+}
+
 static PyObject *run_eager(const py_row *row, Py_ssize_t nin, PyObject *const *in,
                            const stk_attrs *attrs)
 {
@@ -134,9 +154,9 @@ static PyObject *run_eager(const py_row *row, Py_ssize_t nin, PyObject *const *i
         return py_run_strings(row, nin, in, attrs);
     py_book_end(booking, PY_BOOK_EAGER);
     if (status != STK_OK) return show_failure(row, stk_eager_error(e), nin, in);
-    if (row->result == '1' && row->op >= 0 && !((py_tensor *)in[0])->borrowed)
+    bool fine = nout == 0 || out[0]->dtype != STK_STRING || !own_strings(nout, out, nin, t);
+    if (fine && row->result == '1' && row->op >= 0 && !((py_tensor *)in[0])->borrowed)
         return py_tensor_take(out[0]); /* the common case */
-    bool fine = true;
     for (int32_t o = 0; o < nout; o++) {
         if (keep_own(out[o], nin, in)) fine = false;
         objects[o] = py_tensor_take(out[o]);

@@ -96,8 +96,30 @@ def put_attribute(owner, title, value):
 _NUMBERS = (int, float, bool)
 
 
+def _is_composite(leaf):
+    """An object made of tensors that functions take apart: ragged and sparse tensors, extension types."""
+    return hasattr(leaf, "_to_components") and not _is_array(leaf)
+
+
+def _flat(value):
+    """The leaves of a structure; composites are taken apart."""
+    return [part for leaf in nest.flatten(value) for part in (leaf._to_components() if _is_composite(leaf) else (leaf,))]
+
+
+def _pack(structure, leaves):
+    feed = iter(leaves)
+    return nest.map_structure(lambda leaf: leaf._from_components([next(feed) for _ in leaf._to_components()]) if _is_composite(leaf)
+                              else next(feed), structure)
+
+
+def _check_composites(title, a, b, where):
+    for x, y in zip(nest.flatten(a), nest.flatten(b)):
+        if _is_composite(x) and (type(x) is not type(y) or x._signature_key() != y._signature_key()):
+            raise TypeError(f"'{title}' is {_what(x)} {where[0]} and {_what(y)} of another kind {where[1]}; Stoker's programs have concrete shapes")
+
+
 def _leaves(values):
-    return [nest.flatten(v) if not _is_undefined(v) else [v] for v in values]
+    return [_flat(v) if not _is_undefined(v) else [v] for v in values]
 
 
 def _is_value(leaf):
@@ -148,8 +170,9 @@ class _Branches:
         except (ValueError, TypeError) as error:
             raise type(error)(f"'{title}' must have the same nested structure in the main and else branches:\n\n"
                               f"{error}") from None
+        _check_composites(title, a, b, ("in the main branch", "in the else branch"))
         leaves = []
-        for x, y in zip(nest.flatten(a), nest.flatten(b)):
+        for x, y in zip(_flat(a), _flat(b)):
             if _same(x, y):
                 leaves.append(x)
             elif _is_value(x) and _is_value(y):
@@ -167,7 +190,7 @@ class _Branches:
         done = []
         for structure, leaves in self.plan:
             leaves = [outputs[v.index] if type(v) is _Output else v for v in leaves]
-            done.append(leaves[0] if _is_undefined(structure) else nest.pack_sequence_as(structure, leaves))
+            done.append(leaves[0] if _is_undefined(structure) else _pack(structure, leaves))
         return tuple(done)
 
 
@@ -191,6 +214,8 @@ def _like(x, y):
 
 
 def _zero(leaf):
+    if _is_composite(leaf):
+        return leaf._from_components([_zero(part) for part in leaf._to_components()])
     if not _is_value(leaf):
         return leaf
     return _engine().zeros_like(leaf)
@@ -257,7 +282,7 @@ class _Loop:
     def define(self, body, places=None):
         """Names that get their first value inside of the loop start as zeros of what the body makes, and an array starts with
         room for what the body writes: elements like that, `places` of them if it grows."""
-        if not any(_is_undefined(v) or any(map(_is_array, nest.flatten(v))) for v in self.start):
+        if not any(_is_undefined(v) or any(map(_is_array, _flat(v))) for v in self.start):
             return
         after = _engine().spec_after(self._run_and_get(body))
         start = []
@@ -267,7 +292,7 @@ class _Loop:
                     old = nest.map_structure(_zero, new)
                 except Exception:
                     raise ValueError(f"'{title}' must be defined before the loop") from None
-            elif not _is_undefined(old) and any(map(_is_array, nest.flatten(old))):
+            elif not _is_undefined(old) and any(map(_is_array, _flat(old))):
                 old = nest.map_structure(lambda a, b: a.for_loop(b, places) if _is_array(a) else a, old, new)
             start.append(old)
         self.start = tuple(start)
@@ -276,12 +301,12 @@ class _Loop:
 
     def _define_by_later_trips(self, body):
         """The first trip may go past a branch that a later one takes: look at a trip whose values are not known."""
-        flat = [None if _is_undefined(v) else nest.flatten(v) for v in self.start]
+        flat = [None if _is_undefined(v) else _flat(v) for v in self.start]
         known = [leaf for leaves in flat for leaf in leaves or () if _is_value(leaf)]
 
         def run(*symbols):
             feed = iter(symbols)
-            self.put(tuple(old if leaves is None else nest.pack_sequence_as(old, [next(feed) if _is_value(x) else x for x in leaves])
+            self.put(tuple(old if leaves is None else _pack(old, [next(feed) if _is_value(x) else x for x in leaves])
                            for old, leaves in zip(self.start, flat)))
             self.record(body)
             return self.get()
@@ -301,7 +326,7 @@ class _Loop:
     def tensors(self):
         values = []
         for title, value in zip(self.names, self.start):
-            for leaf in nest.flatten(value) if not _is_undefined(value) else []:
+            for leaf in _flat(value) if not _is_undefined(value) else []:
                 if _is_array(leaf):
                     values.append(leaf.stack())
                 elif _is_value(leaf):
@@ -317,8 +342,8 @@ class _Loop:
                 bound.append(value)
             else:
                 leaves = [leaf.in_loop(next(feed), self.item) if _is_array(leaf) else next(feed) if _is_value(leaf) else leaf
-                          for leaf in nest.flatten(value)]
-                bound.append(nest.pack_sequence_as(value, leaves))
+                          for leaf in _flat(value)]
+                bound.append(_pack(value, leaves))
         self.put(tuple(bound))
 
     def leave(self, before):
@@ -333,7 +358,8 @@ class _Loop:
             except (ValueError, TypeError) as error:
                 raise type(error)(f"'{title}' does not have the same nested structure after one iteration.\n\n{error}") \
                     from None
-            for new, first in zip(nest.flatten(value), nest.flatten(old_value)):
+            _check_composites(title, old_value, value, ("before the loop", "after one iteration"))
+            for new, first in zip(_flat(value), _flat(old_value)):
                 if _is_array(first) and _is_array(new):
                     new, first = new.stack(), first.stack()
                 if not _is_value(first):

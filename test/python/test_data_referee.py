@@ -6,7 +6,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SCRIPTS = ("data_referee", "io_referee", "names_referee", "rare_referee", "autograph_referee", "function_referee", "saved_referee")
+SCRIPTS = ("data_referee", "io_referee", "names_referee", "rare_referee", "guide_referee", "autograph_referee", "function_referee", "saved_referee")
 DIFFERENT = {  # name: why
     "padded_batches": "an element larger than its padded shape is InvalidArgumentError here, DataLossError there",
 }

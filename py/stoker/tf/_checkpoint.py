@@ -70,7 +70,7 @@ def load_variable(ckpt_dir_or_file, name):
     return CheckpointReader(ckpt_dir_or_file).get_tensor(name)
 
 
-class _Status:
+class CheckpointLoadStatus:
     """What restore gives. It looks at the objects when it is asked: what came later counts."""
 
     def __init__(self, checkpoint, restoration):
@@ -169,12 +169,12 @@ class Checkpoint:
         if not reader.has_tensor(GRAPH_KEY):
             from stoker.tf import _checkpoint_old
 
-            return _Status(self, _checkpoint_old.restore(reader, self))
+            return CheckpointLoadStatus(self, _checkpoint_old.restore(reader, self))
         restoration = Restoration(reader, ObjectGraph.FromString(reader.get_tensor(GRAPH_KEY)).nodes)
         restoration.bind(self, 0)
         if self._root is not None:
             restoration.bind(self._root, 0)
-        return _Status(self, restoration)
+        return CheckpointLoadStatus(self, restoration)
 
     def restore(self, save_path, options=None):
         if save_path is None:

@@ -7,7 +7,10 @@ import inspect
 import sys
 import typing
 
+import numpy as np
+
 from stoker.tf import _rooms
+from stoker.tf._base import Tensor, Variable
 
 _UNARY = {"": "abs acos acosh asin asinh atan atanh cast cos cosh exp floor identity logical_not negative ones_like round saturate_cast sigmoid sign "
               "sin sinh sqrt square stop_gradient tan tanh zeros_like clip_by_value ensure_shape",
@@ -75,7 +78,15 @@ class _Api:
             except TypeError:
                 return False
             given = {**dict(enumerate(args)), **given}
-        return all(place in given and matches(kind, given[place]) for place, kind in wanted.items())
+        return (all(place in given and matches(kind, given[place]) for place, kind in wanted.items())
+                and not all(_native(given[place]) for place in wanted))
+
+
+def _native(value):
+    """Tensors, numbers, texts and lists of them: what the function itself takes, even where an annotation allows it as well."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_native, value))
+    return value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.ndarray, np.generic, Tensor, Variable))
 
 
 def matches(annotation, value):

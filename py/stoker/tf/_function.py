@@ -16,6 +16,7 @@ import numpy as np
 
 from stoker import _autograph, _host_books, _stoker
 from stoker.tf import errors, nest
+from stoker.tf._asked import TraceType, _Asked, _describe, _example_of, _signature_of, _WithoutProgram
 from stoker.tf._base import MakesVariable, NotTraceable, Tensor, Variable, is_symbolic, o, tensor
 from stoker.tf._specs import RaggedTensorSpec, SparseTensorSpec, TensorSpec, TypeSpec
 
@@ -42,10 +43,6 @@ class _Slot:
         self.index = index
 
 
-def _is_tensor_like(x):
-    return isinstance(x, (Tensor, np.ndarray, np.generic))
-
-
 _COMPOSITE = "_to_components"
 
 
@@ -55,6 +52,8 @@ def _key_of(x):
         return x
     if isinstance(x, TypeSpec):
         return ("spec", str(x))
+    if hasattr(x, "__tf_tracing_type__") and isinstance(kind := x.__tf_tracing_type__(None), TraceType):
+        return kind
     try:
         hash(x)
         if isinstance(x, (type, types.FunctionType, types.MethodType, enum_type)):
@@ -197,6 +196,8 @@ class Concrete:
 
     def __call__(self, *args, **kwargs):
         """Other sizes than those of the trace, which specifications with open sizes allow, go by way of the function."""
+        if self.asked is not None:
+            self.asked.check(self.name, args, kwargs)
         given = _Call(args, kwargs)
         known = [(t.dtype.name, t.shape.as_list()) for t in self._call.tensors]
         same = [(t.dtype.name, t.shape.as_list()) for t in given.tensors] == known
@@ -219,6 +220,12 @@ class Concrete:
     @property
     def inputs(self):
         return list(self._call.tensors)
+
+    @property
+    def function_type(self):
+        return self.asked.signature() if self.asked is not None else _signature_of(self.structured_input_signature, None)
+
+    inference_fn = property(lambda self: self)
 
     def pretty_printed_signature(self, verbose=True):
         parts = ", ".join(f"{t.dtype.name}{tuple(t.shape.as_list())}" for t in self._call.tensors)
@@ -324,6 +331,10 @@ class Function(_stoker.FastFunction):
         return bound.args, bound.kwargs
 
     def _check_signature(self, args):
+        """Arguments behind those of the signature have their defaults."""
+        extra = tuple(args[len(self._signature):])
+        if extra and extra == self._defaults_behind(len(self._signature), len(extra)):
+            return tuple(self._check_signature(args[:len(self._signature)])) + extra
         flat = nest.flatten_up_to(self._signature, tuple(args)) if len(args) == len(self._signature) else None
         specs = nest.flatten(self._signature)
         if flat is None:
@@ -346,6 +357,10 @@ class Function(_stoker.FastFunction):
                                 f"{spec!r}`. Received args: {args} and kwargs: {{}} for signature: {self._signature}.")
             values.append(value)
         return nest.pack_sequence_as(self._signature, values)
+
+    def _defaults_behind(self, first, count):
+        behind = [] if self._arguments is None else list(self._arguments.parameters.values())[first:first + count]
+        return tuple(p.default for p in behind) if not any(p.default is p.empty for p in behind) else None
 
     def _body(self):
         """The function to trace: rewritten for tensors in control flow."""
@@ -422,10 +437,9 @@ class Function(_stoker.FastFunction):
         made_now, made_inside = (after - before for after, before in zip(_stoker.variables_made(), made_before))
         if made_inside and self._created:
             raise ValueError(_ONCE)
-        if made_now and not self._created:
-            self._count += 1  # TensorFlow traces again once the variables are there, and counts it
+        again = made_now and not self._created
         self._created = True
-        return made
+        return self._record(call) if again and before is None else made  # once the variables are there it must make no others
 
     def _finish(self, trace, call, result, tape, symbols):
         outputs, leaves, places = [], [], {}
@@ -528,64 +542,6 @@ def _as_result(value):
     return tensor(value) if isinstance(value, (bool, int, float, str, bytes, np.ndarray, np.generic)) else value
 
 
-class _Asked:
-    """Specifications that a concrete function was made for; arguments that are no tensors are fixed."""
-
-    def __init__(self, function, args, kwargs):
-        self.function, self.specs = function, (args, kwargs)
-
-    def is_open(self):
-        return any(isinstance(s, TensorSpec) and not s.shape.is_fully_defined() for s in nest.flatten(self.specs))
-
-    def again(self, args, kwargs):
-        """The function itself with these values in the places of the specifications."""
-        whole, named = list(self.specs[0]), dict(self.specs[1])
-        feed, names = iter(args), list(self.function._arguments.parameters) if self.function._arguments is not None else []
-        for n, old in enumerate(whole):
-            if n < len(names) and names[n] in kwargs:
-                whole[n] = kwargs[names[n]]
-            elif any(isinstance(s, TypeSpec) or _is_tensor_like(s) for s in nest.flatten(old)):
-                whole[n] = next(feed, old)
-        named.update({k: v for k, v in kwargs.items() if k in named})
-        return self.function(*whole, **named)
-
-
-class _WithoutProgram:
-    """What get_concrete_function gives for a function that runs eagerly: it can be called, there is no graph to look at."""
-
-    def __init__(self, asked):
-        self.asked, self.name, self.graph = asked, asked.function._name, self
-        self.variables = self.trainable_variables = ()
-        self.inputs, self.outputs, self.captured_inputs = [], [], []
-
-    structured_input_signature = property(lambda self: self.asked.specs)
-
-    def __call__(self, *args, **kwargs):
-        return self.asked.again(args, kwargs)
-
-    def as_graph_def(self):
-        raise NotImplementedError(f"{self.name} has no program: {self.asked.function._why_eager}")
-
-    def __repr__(self):
-        return f"<ConcreteFunction {self.name}, run eagerly: {self.asked.function._why_eager}>"
-
-
-def _describe(value):
-    return f"TensorSpec(shape={tuple(getattr(value, 'shape', ()))}, dtype={getattr(value, 'dtype', type(value).__name__)})"
-
-
-def _example_of(x, rank=1, size=1):
-    """A tensor for a specification."""
-    if isinstance(x, TensorSpec):
-        sizes = [size] * rank if x.shape.rank is None else [size if d is None else d for d in x.shape.as_list()]
-        if x.dtype.name == "string":
-            return tensor(np.full(sizes, b"", object))
-        return tensor(np.zeros(sizes, x.dtype.as_numpy_dtype))
-    if hasattr(x, "_example"):
-        return x._example(_example_of)
-    return x
-
-
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False,
              experimental_implements=None, experimental_autograph_options=None, experimental_attributes=None,
              experimental_relax_shapes=None, experimental_compile=None, experimental_follow_type_hints=None):
@@ -598,5 +554,3 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
         return Function(inner, None, input_signature, autograph, reduce_retracing, jit_compile)
 
     return decorated if func is None else decorated(func)
-
-

@@ -272,12 +272,10 @@ RaggedTensor.__module__ = "tensorflow.python.ops.ragged.ragged_tensor"
 
 def _binary(operation):
     def method(self, other):
-        if isinstance(other, RaggedTensor):
-            return self.with_flat_values(getattr(self.flat_values, operation)(other.flat_values))
-        if hasattr(other, "shape") and len(other.shape) == 2 and self.ragged_rank == 1:
-            rows = np.repeat(np.arange(self.nrows_int()), np.diff(self._splits))
-            other = _take(o.squeeze(tensor(other), [1]), rows)
-        return self.with_flat_values(getattr(self.flat_values, operation)(other))
+        from stoker.tf import _ragged_broadcast
+
+        mine, theirs, shaped = _ragged_broadcast.pair(self, other)
+        return shaped(getattr(mine, operation)(theirs))
 
     return method
 

@@ -4,6 +4,7 @@ import numpy as np
 from stoker import _stoker
 from stoker.tf._base import dims, o, static, tensor
 from stoker.tf._ragged import RaggedTensor, _splits_of, _take
+from stoker.tf._ragged_broadcast import alike, broadcast
 
 _ALSO_ELEMENTWISE = {"round", "truediv", "divide_no_nan", "pow", "elu", "selu", "gelu", "leaky_relu", "relu6", "softsign", "cast",
                      "xlogy", "clip_by_value", "one_hot", "dropout"}
@@ -24,17 +25,13 @@ def _row_of_each_value(ragged):
 
 
 def _elementwise(ragged, operation, arguments):
-    flat = {}
-    for key, value in arguments.items():
-        if isinstance(value, RaggedTensor):
-            if not np.array_equal(value._splits, ragged._splits):
-                raise ValueError(f"ragged operands need rows of the same lengths, got {np.diff(ragged._splits)} and "
-                                 f"{np.diff(value._splits)}")
-            value = value.flat_values
-        elif key in ("x", "y", "a", "b") and not np.isscalar(value) and len(dims(tensor(value))) == 2 and ragged.ragged_rank == 1:
-            value = _take(o.squeeze(tensor(value), [1]), _row_of_each_value(ragged))  # one value for each row
-        flat[key] = value
-    return ragged.with_flat_values(operation(**flat))
+    operands = [k for k, v in arguments.items() if isinstance(v, RaggedTensor) or (k in ("x", "y", "a", "b") and not np.isscalar(v))]
+    values = [arguments[k] for k in operands]
+    if len(values) > 1 and not alike(values):
+        kind = next((v.dtype for v in values if hasattr(v, "dtype")), None)
+        flat, shaped = broadcast([v if isinstance(v, RaggedTensor) else tensor(v, None if hasattr(v, "dtype") else kind) for v in values])
+        return shaped(operation(**{**arguments, **dict(zip(operands, flat))}))
+    return ragged.with_flat_values(operation(**{k: v.flat_values if isinstance(v, RaggedTensor) else v for k, v in arguments.items()}))
 
 
 def _reduce(name, input_tensor, axis=None, keepdims=False, **_):

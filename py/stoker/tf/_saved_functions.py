@@ -6,7 +6,8 @@ import numpy as np
 
 from stoker.tf import _sizes, errors, nest
 from stoker.tf._base import NotTraceable, Tensor, Variable, tensor
-from stoker.tf._function import Concrete, Function, _Call, _is_tensor_like, _Slot, _WithoutProgram
+from stoker.tf._asked import _is_tensor_like, _WithoutProgram
+from stoker.tf._function import Concrete, Function, _Call, _Slot
 from stoker.tf._recording import CannotSave
 from stoker.tf._replay import check_description, replay
 from stoker.tf._saved_file import pack, pack_argument, unpack, unpack_argument

@@ -233,7 +233,7 @@ def add(a, b, threshold=0):
 def slice(sp_input, start, size, name=None):
     start, size = np.asarray(static(start)), np.asarray(static(size))
     place = sp_input.indices.numpy()
-    end = np.minimum(start + size, sp_input._shape)
+    end = np.maximum(np.minimum(start + size, sp_input._shape), start)
     keep = ((place >= start) & (place < end)).all(1)
     return SparseTensor(place[keep] - start, o.gather(sp_input.values, tensor(np.flatnonzero(keep))), end - start)
 

@@ -70,6 +70,13 @@ tf.nn from _nn_more:
     safe_embedding_lookup_sparse
 tf.autodiff from _tape:
     GradientTape
+tf.feature_column from _feature_columns:
+    bucketized_column categorical_column_with_hash_bucket categorical_column_with_identity categorical_column_with_vocabulary_file
+    categorical_column_with_vocabulary_list crossed_column embedding_column indicator_column make_parse_example_spec numeric_column
+    sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity sequence_categorical_column_with_vocabulary_file
+    sequence_categorical_column_with_vocabulary_list sequence_numeric_column shared_embeddings weighted_categorical_column
+tf.compat.v1.feature_column from _feature_columns:
+    input_layer
 tf.tpu.experimental from distribute:
     initialize_tpu_system
 tf.sparse from _sparse_more:
@@ -204,6 +211,8 @@ tf.test from _other:
     is_gpu_available is_built_with_cuda is_built_with_rocm gpu_device_name is_built_with_gpu_support TestCase
 tf.types.experimental from _other:
     TensorLike
+tf.types.experimental from _asked:
+    TraceType
 tf.types.experimental from _saved_functions:
     GenericFunction ConcreteFunction
 tf.saved_model.experimental from _saved_model:

@@ -226,6 +226,18 @@ def custom_gradient(f=None):
     return wrapped
 
 
+def without_gradient(title, function):
+    """A function that has no gradient in TensorFlow: programs find that out by asking for it."""
+
+    def refuse(*_, **__):
+        raise LookupError(f"gradient registry has no entry for: {title}")
+
+    def run(*args):
+        return custom_gradient(lambda *inner: (function(*inner), refuse))(*args) if _open_tapes() else function(*args)
+
+    return run
+
+
 def _with_gradient(f, args, kwargs):
     flat = nest.flatten(args)
     places = [n for n, a in enumerate(flat) if _has_value(a)]

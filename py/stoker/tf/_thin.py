@@ -3,7 +3,7 @@ import numpy as np
 
 from stoker import _stoker
 from stoker.tf import errors
-from stoker.tf._base import Tensor, as_type_of, axis_of, bool_, dims, float32, int32, o, static, tensor
+from stoker.tf._base import Tensor, as_type_of, axis_of, bool_, dims, float32, int32, is_symbolic, o, static, tensor
 from stoker.tf._specs import as_dtype
 
 
@@ -95,6 +95,17 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
     return o.split_sizes(value, sizes, axis)
 
 
+def _known_later(indices):
+    """Places out of range are an error of the run, and none where nobody uses what was gathered: a program must not know them yet."""
+    zero = _known_later.__dict__.setdefault("zero", {})
+    if indices.dtype.name not in zero:
+        from stoker.tf._base import Variable, eager_scope
+
+        with eager_scope():
+            zero[indices.dtype.name] = Variable(tensor(0, indices.dtype), trainable=False)
+    return _stoker.ops["add"](indices, zero[indices.dtype.name])
+
+
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
     if hasattr(params, "row_splits") or hasattr(indices, "row_splits"):
         from stoker.tf import _ragged
@@ -108,7 +119,12 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     if batch_dims < 0:
         batch_dims += many
     axis = axis_of(static(axis), len(dims(params)), "GatherV2")
-    made = _stoker.ops["gather"](params, indices, axis, batch_dims)
+    try:
+        made = _stoker.ops["gather"](params, indices, axis, batch_dims)
+    except errors.InvalidArgumentError:
+        if not is_symbolic(params) or is_symbolic(indices):
+            raise
+        made = _stoker.ops["gather"](params, _known_later(indices), axis, batch_dims)
     if axis == 0 and not isinstance(source, Tensor) and _stoker.taped():
         from stoker.tf import _tape
 
@@ -117,6 +133,10 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
+    if hasattr(indices, "with_flat_values"):
+        if axis not in (None, -1):
+            raise ValueError(f"tf.one_hot of a ragged tensor has its new axis at the end, got axis {axis}")
+        return indices.with_flat_values(one_hot(indices.flat_values, depth, on_value, off_value, None, dtype))
     if dtype is None:
         known = [v for v in (on_value, off_value) if hasattr(v, "dtype")]
         values = [v for v in (on_value, off_value) if v is not None]

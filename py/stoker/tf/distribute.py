@@ -116,8 +116,15 @@ class OneDeviceStrategy(Strategy):
             return super().run(fn, args, kwargs, options)
 
 
-class MultiWorkerMirroredStrategy(Strategy):
-    pass
+class CollectiveAllReduceStrategy(Strategy):
+    """tf.distribute.MultiWorkerMirroredStrategy, under the name that TensorFlow's class has; a cluster of this process alone."""
+
+    @property
+    def cluster_resolver(self):
+        return _Resolver()
+
+
+MultiWorkerMirroredStrategy = CollectiveAllReduceStrategy
 
 
 class TPUStrategy(Strategy):

@@ -242,7 +242,9 @@ def adjust_contrast(images, contrast_factor):
         mean = _o.reduce_mean(x, axis=[-3, -2], keepdims=True)
         return (x - mean) * _o.cast(_tensor(factor), x.dtype) + mean
 
-    return _as_float(run)(images, contrast_factor)
+    from stoker.tf._tape import without_gradient
+
+    return without_gradient("AdjustContrastv2", _as_float(run))(images, contrast_factor)
 
 
 def rgb_to_grayscale(images, name=None):

@@ -166,6 +166,12 @@ def unicode_transcode(input, input_encoding, output_encoding, errors="replace", 
 
 
 def join(inputs, separator="", name=None):
+    inputs = list(inputs)
+    if any(_is_ragged(x) for x in inputs):
+        from stoker.tf._ragged_broadcast import broadcast
+
+        flat, shaped = broadcast([x if _is_ragged(x) else _tensor(x, _string) for x in inputs])
+        return shaped(join(flat, separator))
     parts = [_tensor(x, _string) for x in inputs]
     if any(_is_symbolic(p) for p in parts):
         _not_traceable("it joins strings")
@@ -288,7 +294,8 @@ def format(template, inputs, placeholder="{}", summarize=3, name=None):
                          "input")
     text = parts[0]
     for value, part in zip(inputs, parts[1:]):
-        text += summary(_tensor(value).numpy(), summarize) + part
+        value = _tensor(value).numpy()
+        text += (f'"{summary(value)}"' if isinstance(value, bytes) else summary(value, summarize)) + part
     return _tensor(text)
 
 
