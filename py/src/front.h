@@ -199,6 +199,8 @@ typedef struct py_row {
 PyObject *py_op_new(const py_row *row); /* the callable */
 /* Runs a row on tensors that are converted already; gives the result. */
 PyObject *py_check_results(PyObject *module, PyObject *check);
+/* promote_with(function or None): who makes one type of two that differ in a + b. */
+PyObject *py_promote_with(PyObject *module, PyObject *function);
 PyObject *py_run_row(const py_row *row, Py_ssize_t nin, PyObject *const *in, int32_t nints,
                      const int64_t *ints, int32_t nreals, const double *reals);
 /* pieces.c: are these more than PY_MOST_OUTPUTS results? Then they are made a few at a time. */

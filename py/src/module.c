@@ -137,6 +137,7 @@ static PyMethodDef functions[] = {
     {"functions_eager", py_functions_eager, METH_O, NULL},
     {"taped", py_taped, METH_NOARGS, NULL},
     {"check_results", py_check_results, METH_O, NULL},
+    {"promote_with", py_promote_with, METH_O, NULL},
     {"host_call", py_host_call, METH_VARARGS, NULL},
     {"note_gradient", py_note_gradient, METH_VARARGS, NULL},
     {"flow_cond", py_flow_cond, METH_VARARGS, NULL},

@@ -111,8 +111,33 @@ static const py_row *row_for(int which, PyObject *tensor)
     return row(LOGICAL_AND + which - AND);
 }
 
+/* Called with the name of the row and both operands where their types differ, for as long as NumPy's behaviour is on; else NULL. */
+static PyObject *promoter;
+
+PyObject *py_promote_with(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_XSETREF(promoter, function == Py_None ? NULL : Py_NewRef(function));
+    Py_RETURN_NONE;
+}
+
+static bool same_types(PyObject *a, PyObject *b)
+{
+    return py_is_tensor(a) && py_is_tensor(b) &&
+           py_tensor_dtype((py_tensor *)a) == py_tensor_dtype((py_tensor *)b);
+}
+
+static PyObject *promote(const char *name, PyObject *a, PyObject *b)
+{
+    PyObject *function = Py_NewRef(promoter);
+    PyObject *result = PyObject_CallFunction(function, "sOO", name, a, b);
+    Py_DECREF(function);
+    return result;
+}
+
 static PyObject *binary(int which, PyObject *a, PyObject *b)
 {
+    if (promoter && !same_types(a, b)) return promote(row(which)->name, a, b);
     bool left = py_is_tensor(a) || py_is_variable(a), right = py_is_tensor(b) || py_is_variable(b);
     PyObject *x, *y, *result = NULL;
     if (left) { /* the other side becomes what we are if it can, and is refused if it cannot */
@@ -240,6 +265,8 @@ PyObject *py_compare(PyObject *a, PyObject *b, int how)
     else if (equality && dtype == STK_STRING && p->t && q->t && q->t->dtype == STK_STRING &&
              (!p->t->rank || !q->t->rank))
         result = compare_strings(p->t, q->t, how);
+    else if (promoter && !same_types(x, y))
+        result = promote(row(which[how])->name, x, y);
     else
         result = run_pair(row(which[how]), x, y);
     Py_DECREF(x);

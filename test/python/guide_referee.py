@@ -305,5 +305,27 @@ def rows_of_images():
     return np.round(tf.image.adjust_contrast(tf.reshape(tf.range(12.0), (2, 2, 3)), 1.7), 3)
 
 
+@program
+def types_meet_as_in_numpy():  # the last one: tensors keep NumPy's methods
+    numpy, made = tf.experimental.numpy, []
+    whole, real = tf.constant(10, tf.int32), tf.constant(5.0, tf.float32)
+
+    def note(*functions):
+        made.extend(fails(lambda f=f: (r := f()).dtype.name + str(np.asarray(r).tolist())) for f in functions)
+
+    note(lambda: whole + real)
+    numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="all")
+    note(lambda: whole + real, lambda: tf.constant(10, tf.int8) + tf.constant(5, tf.uint32), lambda: tf.constant(1, tf.int64) + tf.constant(3.0, tf.float16),
+         lambda: tf.constant(5, tf.int16) - real, lambda: real * 2, lambda: 2 * real, lambda: real / tf.constant(2, tf.float64))
+    numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="safe")
+    note(lambda: whole + real, lambda: tf.constant(10, tf.int8) + tf.constant(5, tf.uint32), lambda: tf.constant(10, tf.int8) + whole,
+         lambda: real + tf.constant(2, tf.float64))
+    numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="legacy")
+    note(lambda: np.array(3.5, np.float16) + tf.constant(1, tf.int8) + whole, lambda: whole + real, lambda: tf.constant([1, 2]) + [3, 4],
+         lambda: tf.Variable(2.0) * whole, lambda: whole + 2.5, lambda: real + 2, lambda: tf.constant([1, 2]) == tf.constant([1.0, 3.0]), lambda: whole // real)
+    numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
+    return made + [fails(lambda: whole + real)]
+
+
 if __name__ == "__main__":
     main(sys.argv[1:])

@@ -17,7 +17,7 @@ def test_elementwise(ragged):
     assert tf.maximum(ragged, ragged * 0.5).to_list() == ROWS
     column = tf.constant([[1.0], [2.0], [3.0], [4.0], [5.0]])
     assert tf.multiply(ragged, column).to_list() == [[x * (n + 1) for x in row] for n, row in enumerate(ROWS)]
-    with pytest.raises(ValueError, match="same lengths"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="same lengths"):
         tf.add(ragged, tf.ragged.constant([[1.0], [], [], [], []]))
 
 

@@ -15,6 +15,7 @@ from stoker.tf import _function
 def program(step, model):
     """The step traced once per structure, shapes and dtypes of its batch. What no program can hold runs eagerly."""
     function = _function.Function(step, name=getattr(step, "__name__", "step"), autograph=False)
+    function.traced_once = True  # its variables are the optimizer's
 
     def run(data):
         return function(_tensors(data))

@@ -6,6 +6,7 @@ autograph: Any
 compat: Any
 dtypes: Any
 experimental: Any
+feature_column: Any
 profiler: Any
 quantization: Any
 queue: Any

@@ -241,6 +241,8 @@ class Concrete:
 class Function(_stoker.FastFunction):
     """What @tf.function gives."""
 
+    traced_once = False  # True: whoever made it answers for what it makes at its first call
+
     def __init__(self, python_function, name=None, input_signature=None, autograph=True, reduce_retracing=False,
                  jit_compile=None, **options):
         self._python_function = python_function
@@ -437,9 +439,9 @@ class Function(_stoker.FastFunction):
         made_now, made_inside = (after - before for after, before in zip(_stoker.variables_made(), made_before))
         if made_inside and self._created:
             raise ValueError(_ONCE)
-        again = made_now and not self._created
+        again = made_now and not self._created and not self.traced_once and before is None
         self._created = True
-        return self._record(call) if again and before is None else made  # once the variables are there it must make no others
+        return self._record(call) if again else made  # once the variables are there it must make no others: TensorFlow looks, too
 
     def _finish(self, trace, call, result, tape, symbols):
         outputs, leaves, places = [], [], {}

@@ -416,8 +416,44 @@ def seed(s):
     _random.set_seed(s)
 
 
+_mode = "legacy"
+
+
+def _common_type(x, y):
+    """The type of x + y: NumPy's, or in the modes "all" and "safe" a float's where an integer meets it."""
+    kinds = [v.dtype if hasattr(v, "dtype") else type(v) for v in (x, y)]
+    if _mode == "legacy" or not builtins.all(hasattr(v, "dtype") for v in (x, y)):
+        return _stoker.DType(result_type(x, y))
+    a, b = (_stoker.DType(k) for k in kinds)
+    if a.is_floating != b.is_floating:
+        common = a if a.is_floating else b
+    else:
+        common = _stoker.DType(np.promote_types(a.as_numpy_dtype, b.as_numpy_dtype))
+    if _mode == "safe" and not (common in (a, b) and builtins.all(np.can_cast(k.as_numpy_dtype, common.as_numpy_dtype) for k in (a, b))):
+        raise TypeError(f"In promotion mode SAFE, implicit dtype promotion between ({a!r}, weak=False) and ({b!r}, weak=False) is disallowed. You "
+                        "need to explicitly specify the dtype in your op, or relax your dtype promotion rules (such as from SAFE mode to ALL mode).")
+    return common
+
+
+def _promoted(name, x, y):
+    """x + y of two types, for the operators of tensors."""
+    values = [tensor(v) if isinstance(v, (Variable, list, tuple)) or hasattr(v, "__tf_tensor__") else v for v in (x, y)]
+    for n, v in enumerate(values):
+        if not isinstance(v, (Tensor, np.ndarray, np.generic, bool, int, float, complex, str, bytes)):
+            return NotImplemented
+    if builtins.any(isinstance(v, (str, bytes)) or getattr(v, "dtype", None) == "string" for v in values):
+        return getattr(o, name)(tensor(x), tensor(y))
+    common = _common_type(*values)
+    return getattr(o, name)(*[_thin.cast(tensor(v) if isinstance(v, (Tensor, np.ndarray, np.generic)) else tensor(v, common), common) for v in values])
+
+
 def experimental_enable_numpy_behavior(prefer_float32=False, dtype_conversion_mode="legacy"):
-    """Tensors get NumPy's methods. Operators keep TensorFlow's rule: both sides have one type."""
+    """Tensors get NumPy's methods, and operators bring two types to one."""
+    global _mode
+    if dtype_conversion_mode not in ("off", "legacy", "safe", "all"):
+        raise ValueError(f"The attempted promotion mode {dtype_conversion_mode} does not exist. Try using one of: ['off', 'legacy', 'safe', 'all']")
+    _mode = dtype_conversion_mode
+    _stoker.promote_with(None if _mode == "off" else _promoted)
     methods = dict(astype=lambda self, dtype: _as(self, dtype), reshape=lambda self, *to: reshape(self, to[0] if len(to) == 1 else to),
                    ravel=ravel, transpose=lambda self, *axes: transpose(self, (axes[0] if len(axes) == 1 else axes) or None),
                    clip=clip, tolist=lambda self: self.numpy().tolist(), data=property(lambda self: self),
