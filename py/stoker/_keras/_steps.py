@@ -1,5 +1,7 @@
 """What the training loops stand on: batches of an epoch, steps as programs, results put together."""
 import contextlib
+import functools
+import threading
 
 import numpy as np
 from keras.src import tree
@@ -43,8 +45,55 @@ def _tensor(x):
     return _tf.convert_to_tensor(x)
 
 
+_recorded = threading.local()
+
+
+@contextlib.contextmanager
+def open_rows(data):
+    """While a step is recorded whose batches may differ in size, layers are built for any number of rows, as TensorFlow builds them: a
+    model's summary says (None, 4), and what is saved takes any batch. Programs of ours know the size of their batch."""
+    first = next((x for x in tree.flatten(data) if hasattr(x, "shape") and len(x.shape)), None)
+    before, _recorded.rows = getattr(_recorded, "rows", None), None if first is None else first.shape[0]
+    _shapes_of_calls()
+    try:
+        yield
+    finally:
+        _recorded.rows = before
+
+
+@functools.cache
+def _shapes_of_calls():
+    """Keras' layers ask this function for the shapes that they are built for."""
+    from keras.src.layers import layer
+
+    known = layer.get_shapes_dict
+
+    def opened(shape):
+        rows = getattr(_recorded, "rows", None)
+        return (None, *shape[1:]) if shape and rows is not None and shape[0] == rows else shape
+
+    @functools.wraps(known)
+    def get_shapes_dict(call_spec):
+        shapes = known(call_spec)
+        return shapes if getattr(_recorded, "rows", None) is None else {k: tree.map_shape_structure(opened, v) for k, v in shapes.items()}
+
+    layer.get_shapes_dict = get_shapes_dict
+
+
 class Epochs(EpochIterator):
     """Batches of each epoch, from arrays, datasets, generators or PyDatasets."""
+
+    @property
+    def rows_vary(self):
+        """Whether TensorFlow would not know the size of the batches: the last one is smaller, or nobody says that it is not."""
+        adapter = self.data_adapter
+        dataset = getattr(adapter, "_dataset", None)
+        if hasattr(dataset, "element_spec"):
+            shapes = (getattr(spec, "shape", None) for spec in tree.flatten(dataset.element_spec))
+            return any(s is not None and s.rank != 0 and (s.rank is None or s[0] is None) for s in shapes)
+        if isinstance(adapter, array_data_adapter.ArrayDataAdapter):
+            return adapter._num_samples % adapter._batch_size != 0
+        return True
 
     def _get_iterator(self):
         adapter = self.data_adapter

@@ -1,4 +1,5 @@
 """Keras' training loops on Stoker: each step is one program, made once per shape of the batch."""
+import contextlib
 import functools
 import warnings
 
@@ -29,6 +30,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
         self.test_function = None
         self.predict_function = None
         self.unrolled_steps_per_execution = 1
+        self._rows_vary = False  # of the batches of the fit or evaluation that goes on
         self._distribute_strategy = _tf.distribute.get_strategy() if _tf.distribute.has_strategy() else None
 
     @property
@@ -110,7 +112,8 @@ class TensorFlowTrainer(base_trainer.Trainer):
     def _as_program(self, step):
         @functools.wraps(step)
         def one_step(data):
-            return self.distribute_strategy.run(step, args=(data,))
+            with _steps.open_rows(data) if self._rows_vary and not self.run_eagerly else contextlib.nullcontext():
+                return self.distribute_strategy.run(step, args=(data,))
 
         return _steps.eager(one_step) if self.run_eagerly else _steps.program(one_step, self)
 
@@ -160,6 +163,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
 
         batches = _steps.Epochs(x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps_per_epoch,
                                 shuffle=shuffle, class_weight=class_weight, steps_per_execution=self.steps_per_execution)
+        self._rows_vary = batches.rows_vary
         self._maybe_symbolic_build(iterator=batches)
         batches.reset()
         if not isinstance(callbacks, callbacks_module.CallbackList):
@@ -241,6 +245,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
         batches = self._eval_epoch_iterator if cached else _steps.Epochs(
             x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps_per_epoch=steps, shuffle=False,
             steps_per_execution=self.steps_per_execution)
+        self._rows_vary = batches.rows_vary
         self._maybe_symbolic_build(iterator=batches)
         batches.reset()
         if not isinstance(callbacks, callbacks_module.CallbackList):
@@ -275,6 +280,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
         if not isinstance(callbacks, callbacks_module.CallbackList):
             callbacks = callbacks_module.CallbackList(callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1,
                                                       steps=batches.num_batches, model=self)
+        self._rows_vary = False
         self.make_predict_function()
         self.stop_predicting = False
         callbacks.on_predict_begin()
@@ -313,6 +319,7 @@ class TensorFlowTrainer(base_trainer.Trainer):
         return self._on_batch(self.make_test_function(), (x, y, sample_weight), return_dict)
 
     def _on_batch(self, function, data, return_dict):
+        self._rows_vary = False
         self.reset_metrics()
         logs = pythonify_logs(function(iter([data])))
         return logs if return_dict else self._flatten_metrics_in_order(logs)

@@ -19,7 +19,7 @@ from stoker.tf._saved_file import (CONSTANTS, FORMAT, FUNCTIONS, NOTE, VARIABLES
                                    write_functions, write_note, write_values)
 from stoker.tf._saved_functions import RestoredFunction, Signature, describe_function, describe_signature, specs_of
 from stoker.tf._specs import TensorSpec
-from stoker.tf._trackables import children, is_keras, is_variable
+from stoker.tf._trackables import children, is_variable
 from stoker.tf._wrappers import ListWrapper, _DictWrapper
 
 SERVING = "serving_default"
@@ -81,7 +81,7 @@ class TrackableView:
 
 def _functions_of(x):
     """{name: function}: attributes and methods of an object that are tf.functions."""
-    if isinstance(x, (list, tuple, dict)) or is_variable(x) or is_keras(x):
+    if isinstance(x, (list, tuple, dict)) or is_variable(x):
         return {}
     found = {}
     for name in dir(type(x)):
@@ -193,18 +193,46 @@ def _default_signature(obj, store):
     return {SERVING: function}
 
 
+def _serving(model):
+    """The function of a Keras model that its default signature calls; None: nobody knows what the model takes."""
+    given = getattr(getattr(model, "_functional", None) or model, "input", None)
+    if given is not None:
+        spec = nest.map_structure(lambda x: TensorSpec(list(x.shape), x.dtype), given)
+    else:
+        shapes = list(getattr(model, "_build_shapes_dict", None) or {})
+        if len(shapes) != 1:
+            return None
+        from keras import tree
+
+        spec = tree.map_shape_structure(lambda s: TensorSpec(s, model.input_dtype), model._build_shapes_dict[shapes[0]])
+    return Function(lambda inputs: model(inputs, training=False) if model._call_has_training_arg else model(inputs), "serve", (spec,),
+                    autograph=False)
+
+
 class _Served:
-    """A Keras model as an object of functions and lists of variables."""
+    """A Keras model as an object of functions, lists of variables and its own attributes."""
 
     def __init__(self, model):
-        given = getattr(getattr(model, "_functional", None) or model, "input", None)
-        if given is None:
-            raise CannotSave("a model that is no graph of layers takes any call")
-        spec = nest.map_structure(lambda x: TensorSpec(list(x.shape), x.dtype, x.name), given)
-        self.serve = Function(lambda inputs: model(inputs, training=False), "serve", (spec,), autograph=False)
+        self.__dict__.update({name: part for name, part in _parts(model).items() if name[0] != "_" and name != "optimizer"})
+        self.__dict__.update(_functions_of(model))
+        serve = _serving(model)
+        if serve is not None:
+            self.serve = serve
         self.variables = list(model.variables)
         self.trainable_variables = list(model.trainable_variables)
         self.non_trainable_variables = list(model.non_trainable_variables)
+
+
+def _save_model(model, export_dir):
+    served = _Served(model)
+    own = served.__dict__
+    calls = {"__call__": "serve"} if "serve" in own and "__call__" not in own else {}
+    try:
+        _write(served, export_dir, {SERVING: own["serve"]} if "serve" in own else None, calls)
+    except CannotSave:  # strings, tables ...: Keras itself can run it
+        if not model.built:
+            raise
+        _write_keras(model, export_dir)
 
 
 def save(obj, export_dir, signatures=None, options=None):
@@ -213,14 +241,7 @@ def save(obj, export_dir, signatures=None, options=None):
     if signatures is not None and not isinstance(signatures, dict):
         signatures = {SERVING: signatures}
     if isinstance(obj, keras.Model) and signatures is None:
-        if not obj.built:
-            raise ValueError("the model has no weights yet; call it on data, or build it, before it is saved")
-        try:
-            served = _Served(obj)
-            _write(served, export_dir, {SERVING: served.serve}, {"__call__": "serve"})
-        except CannotSave:  # strings, tables ...: Keras itself can run it
-            _write_keras(obj, export_dir)
-        return
+        return _save_model(obj, export_dir)
     if not hasattr(obj, "__dict__") and not isinstance(obj, (list, dict)):
         raise ValueError(f"Expected an object that is trackable, such as a tf.Module, for export. Got {obj!r}.")
     _write(obj, export_dir, signatures, {}, getattr(options, "function_aliases", None))
