@@ -230,6 +230,45 @@ PyObject *py_variables_made(PyObject *module, PyObject *u)
     return Py_BuildValue("LL", made, made_recording);
 }
 
+/* "complex64", or something whose dtype or name says so; borrowed, may be NULL. */
+static bool says_complex(PyObject *o)
+{
+    static const char *const asks[] = {"dtype", "name", "__name__"};
+    if (!o || o == Py_None || py_is_tensor(o) || py_is_variable(o)) return false;
+    if (PyComplex_Check(o)) return true;
+    if (PyUnicode_Check(o)) {
+        const char *text = PyUnicode_AsUTF8(o);
+        return text && !strncmp(text, "complex", 7);
+    }
+    for (int i = 0; i < 3; i++) {
+        PyObject *part = PyObject_GetAttrString(o, asks[i]);
+        if (!part) {
+            PyErr_Clear();
+            continue;
+        }
+        bool yes = part != o && (i == 0 || PyUnicode_Check(part)) && says_complex(part);
+        Py_DECREF(part);
+        if (yes) return true;
+    }
+    return false;
+}
+
+/* A variable of complex numbers is a pair of real ones, as its values are (stoker.tf._complex). */
+static PyObject *variable_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *initial = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL;
+    PyObject *dtype = kwargs ? PyDict_GetItemString(kwargs, "dtype") : NULL;
+    if (!initial && kwargs) initial = PyDict_GetItemString(kwargs, "initial_value");
+    if (dtype && dtype != Py_None ? !says_complex(dtype) : !says_complex(initial))
+        return PyType_GenericNew(type, args, kwargs);
+    PyObject *module = PyImport_ImportModule("stoker.tf._complex");
+    PyObject *make = module ? PyObject_GetAttrString(module, "ComplexVariable") : NULL;
+    PyObject *v = make ? PyObject_Call(make, args, kwargs) : NULL;
+    Py_XDECREF(make);
+    Py_XDECREF(module);
+    return v;
+}
+
 static int variable_init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"initial_value",
@@ -522,7 +561,7 @@ static PyMemberDef members[] = {
 
 int py_init_variable(PyObject *module)
 {
-    static PyType_Slot own[] = {{Py_tp_new, PyType_GenericNew},
+    static PyType_Slot own[] = {{Py_tp_new, variable_new},
                                 {Py_tp_init, variable_init},
                                 {Py_tp_dealloc, variable_dealloc},
                                 {Py_tp_repr, variable_repr},

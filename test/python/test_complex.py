@@ -103,3 +103,19 @@ def test_refusals_name_the_operation():
         tf.floor(z)
     with pytest.raises(TypeError, match="float32 float64"):
         tf.complex(1.0, tf.constant(1.0, tf.float64))
+
+
+def test_variables():
+    v = tf.Variable([1.0, 2.0], dtype=tf.complex64, name="c")
+    assert v.name == "c:0" and v.dtype == tf.complex64 and v.trainable and "complex64" in repr(v)
+
+    @tf.function
+    def turned(by):
+        v.assign(v * by)
+        return tf.abs(v)
+
+    close(turned(tf.constant([1j, 2j], tf.complex64)), [1, 4])
+    close(v, [1j, 4j])
+    close(v.assign_add([1, 1j]).assign_sub([1j, 0]), [1, 5j])
+    close(tf.where([True, False], v, tf.ones_like(v)), [1 + 0j, 1])
+    assert tf.Variable(1 + 2j).dtype == tf.complex128 and tf.zeros_like(v, tf.float32).dtype == tf.float32

@@ -351,3 +351,22 @@ def test_table_of_positions_behind_an_unknown_length():
     model = keras.Model(x, Positions()(x))
     assert model.output_shape == (None, None, 4)
     assert model.predict(np.ones((2, 7), "int32"), verbose=0).shape == (2, 7, 4)
+
+
+def _built(rows, how="fit", data=lambda x, y: (x, y), **options):
+    """The input shape of a model that one loop over the data built."""
+    x, y = _data(rows)
+    model = keras.Sequential([layers.Dense(2)])
+    model.compile("sgd", "mse", run_eagerly=options.pop("eager", False))
+    args = data(x, np.float32(y[:, None]))
+    getattr(model, how)(*(args if how != "predict" else args[:1]), verbose=0, **options)
+    return model.input_shape
+
+
+def test_loops_build_models_for_the_rows_that_tensorflow_knows():
+    pairs = lambda x, y: (tf.data.Dataset.from_tensor_slices((x, y)).batch(20),)
+    assert [_built(rows) for rows in (96, 100, 20)] == [(32, 8), (None, 8), (None, 8)]
+    assert [_built(rows, "evaluate") for rows in (96, 100)] == [(32, 8), (None, 8)]
+    assert [_built(rows, "predict") for rows in (96, 100, 20)] == [(32, 8), (32, 8), (20, 8)]
+    assert _built(100, data=pairs) == (None, 8) and _built(100, eager=True) == (32, 8)
+    assert _built(100, data=lambda x, y: (((x, y) for _ in range(2)),)) == (None, 8)

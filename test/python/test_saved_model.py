@@ -47,6 +47,31 @@ def test_keras_there_and_back(tmp_path):
     assert len(loaded.trainable_variables) == 2
 
 
+class _Scaled(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.scale = tf.Variable(2.0)
+        self.dense = tf.keras.layers.Dense(2)
+
+    def call(self, inputs):
+        return self.dense(inputs["a"]) * self.scale + inputs["b"]
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def rescale(self, to):
+        self.scale.assign(to)
+
+
+def test_subclassed_models_keep_their_functions_and_attributes(tmp_path):
+    model, x = _Scaled(), {"a": tf.constant([[1.0, 2.0]]), "b": tf.constant([[3.0]])}
+    want = model(x).numpy()
+    tf.saved_model.save(model, str(tmp_path / "m"))
+    loaded = tf.saved_model.load(str(tmp_path / "m"))
+    np.testing.assert_array_equal(loaded.signatures["serving_default"](inputs=x["a"], inputs_1=x["b"])["output_0"], want)
+    loaded.rescale(1.0)
+    assert float(loaded.scale) == 1.0 and float(model.scale) == 2.0
+    np.testing.assert_allclose(loaded(x), (want - 3) / 2 + 3, rtol=1e-6)
+
+
 def test_folders_that_are_none_of_ours(tmp_path):
     with pytest.raises(OSError, match="does not exist"):
         tf.saved_model.load(str(tmp_path / "nothing"))

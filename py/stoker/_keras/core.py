@@ -123,7 +123,7 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     if kind is not _Eager and kind is not _Symbolic:
         if isinstance(x, (KerasVariable, _TFVariable)):
             x = x.value
-            x = x.value() if isinstance(x, _TFVariable) else x() if callable(x) else x
+            x = x.value() if hasattr(x, "read_value") else x() if callable(x) else x
         elif isinstance(x, (_SparseTensor, _RaggedTensor, _IndexedSlices)):
             return _convert_composite(x, dtype, sparse, ragged)
         elif isinstance(x, KerasTensor):
@@ -134,7 +134,7 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     if dtype is None:
         return x
     dtype = standardize_dtype(dtype)
-    return x if x.dtype.name == dtype else _o.cast(x, dtype)
+    return x if x.dtype.name == dtype else _tf.cast(x, dtype) if hasattr(x, "_im") or dtype[0] == "c" else _o.cast(x, dtype)
 
 
 def _is_complex(x):

@@ -388,12 +388,19 @@ def _sizes(shape):
     return [int(shape)] if isinstance(shape, (int, np.integer)) else [int(d) for d in shape]
 
 
+def _filled(sizes, dtype, value):
+    dtype = standardize_dtype(dtype)
+    if dtype.startswith("complex"):
+        return (_tf.ones if value else _tf.zeros)(sizes, dtype)
+    return _o.fill_value(sizes, dtype, value)
+
+
 def zeros(shape, dtype=None):
-    return _o.fill_value(_sizes(shape), standardize_dtype(dtype or config.floatx()), 0)
+    return _filled(_sizes(shape), dtype or config.floatx(), 0)
 
 
 def ones(shape, dtype=None):
-    return _o.fill_value(_sizes(shape), standardize_dtype(dtype or config.floatx()), 1)
+    return _filled(_sizes(shape), dtype or config.floatx(), 1)
 
 
 empty = zeros
@@ -402,13 +409,13 @@ empty = zeros
 @_dense
 def zeros_like(x, dtype=None):
     x = convert_to_tensor(x)
-    return _o.fill_value(x.shape.as_list(), x.dtype.name if dtype is None else standardize_dtype(dtype), 0)
+    return _filled(x.shape.as_list(), dtype or x.dtype, 0)
 
 
 @_dense
 def ones_like(x, dtype=None):
     x = convert_to_tensor(x)
-    return _o.fill_value(x.shape.as_list(), x.dtype.name if dtype is None else standardize_dtype(dtype), 1)
+    return _filled(x.shape.as_list(), dtype or x.dtype, 1)
 
 
 empty_like = zeros_like

@@ -72,7 +72,12 @@ def _full(shape, value, dtype):
         return shape.filled(_full(shape.inner_shape, value, dtype))
     if dtype == string:
         return tensor(np.full(_sizes(shape), b"", object), string)
-    return tensor(np.full(_sizes(shape), value, dtype.as_numpy_dtype))
+    made = np.full(_sizes(shape), value, dtype.as_numpy_dtype)
+    if dtype.is_complex:
+        from stoker.tf import _complex
+
+        return _complex.from_value(made)
+    return tensor(made)
 
 
 def zeros_like(input, dtype=None, name=None, layout=None):
@@ -86,7 +91,8 @@ def ones_like(input, dtype=None, name=None, layout=None):
 def _like(input, value, dtype):
     if hasattr(input, "with_flat_values"):
         return input.with_flat_values(_like(input.flat_values, value, dtype))
-    input = tensor(input)
+    if not hasattr(input, "_im"):
+        input = tensor(input)
     return _full(dims(input), value, dtype or input.dtype)
 
 

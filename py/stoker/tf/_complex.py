@@ -82,6 +82,8 @@ def is_complex(x):
 def from_value(value, dtype=None):
     """A pair for numbers that NumPy knows to be complex, or that should become so; None for others."""
     wanted = None if dtype is None else _stoker.DType(dtype).name
+    if isinstance(value, ComplexVariable):
+        value = value.value()
     if isinstance(value, ComplexTensor):
         return value if wanted in (None, value.dtype.name) else cast(value, wanted)
     if wanted is not None and not wanted.startswith("complex"):
@@ -230,6 +232,54 @@ ComplexTensor.__neg__ = lambda self: ComplexTensor(-self._re, -self._im)
 ComplexTensor.__abs__ = _modulus
 ComplexTensor.__matmul__ = lambda self, other: _matmul(self, pair(other, self))
 ComplexTensor.__rmatmul__ = lambda self, other: _matmul(pair(other, self), self)
+
+
+class ComplexVariable(ComplexTensor):
+    """tf.Variable of complex numbers: a variable for each part."""
+
+    def __init__(self, initial_value, trainable=None, validate_shape=True, caching_device=None, name=None, variable_def=None, dtype=None,
+                 import_scope=None, constraint=None, **kwargs):
+        value = initial_value() if callable(initial_value) else initial_value
+        value = from_value(value, dtype)
+        make, self._name = _stoker.Variable, name or "Variable"
+        super().__init__(*(make(part, trainable=trainable, name=f"{self._name}/{which}")
+                           for part, which in ((value._re, "real"), (value._im, "imag"))))
+        self.constraint = constraint
+
+    name = property(lambda self: f"{self._name}:0")
+    trainable = property(lambda self: self._re.trainable)
+    __hash__ = object.__hash__
+
+    def value(self):
+        return ComplexTensor(self._re.read_value(), self._im.read_value())
+
+    read_value = value
+
+    def _written(self, method, value):
+        value = from_value(value, self.dtype)
+        for mine, given in ((self._re, value._re), (self._im, value._im)):
+            getattr(mine, method)(given)
+        return self
+
+    def assign(self, value, use_locking=False, name=None, read_value=True):
+        return self._written("assign", value)
+
+    def assign_add(self, delta, use_locking=False, name=None, read_value=True):
+        return self._written("assign_add", delta)
+
+    def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
+        return self._written("assign_sub", delta)
+
+    def _checkpoint_parts(self):
+        return {"real": self._re, "imag": self._im}
+
+    def __repr__(self):
+        return f"<tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}, numpy={self.numpy()!r}>"
+
+    __str__ = __repr__
+
+
+ComplexVariable.__module__ = "tensorflow.python.ops.resource_variable_ops"
 
 
 # ---- TensorFlow's functions ---------------------------------------------------------------------------------------

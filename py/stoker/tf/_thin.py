@@ -30,6 +30,11 @@ def constant(value, dtype=None, shape=None, name="Const"):
 
 def where(condition, x, y):
     """Three-argument where: the value that is no tensor takes the other's dtype."""
+    if hasattr(x, "_im") or hasattr(y, "_im"):
+        from stoker.tf import _complex
+
+        one = x if hasattr(x, "_im") else y
+        return _complex.by_parts(where, condition, _complex.pair(x, one), _complex.pair(y, one))
     if hasattr(x, "dtype") and not isinstance(x, np.ndarray):
         x = tensor(x)
         y = tensor(y, x.dtype)
