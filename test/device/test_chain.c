@@ -621,10 +621,10 @@ static float of_any_size(uint64_t *seed, bool square)
     return square ? fabsf(x) : x;
 }
 
-TEST(updates_by_steps_have_the_bits_of_the_divider)
+TEST(updates_by_steps_and_by_turns_have_the_bits_of_the_divider)
 {
     enum { N = 4099 };
-    static float from[4][N], out[2][4][N]; /* square, mean, value, gradient */
+    static float from[4][N], out[3][4][N]; /* square, mean, value, gradient */
     uint64_t seed = 11;
     FOR_EACH_ISA(vec)
     for (int round = 0; vec->updates->by_steps && round < 40; round++) {
@@ -633,8 +633,10 @@ TEST(updates_by_steps_have_the_bits_of_the_divider)
             for (int a = 0; a < 4; a++)
                 from[a][i] = round % 2 ? (float)launch_uniform(&seed, a ? -1 : 0, 1)
                                        : of_any_size(&seed, a == 0);
-        for (int way = 0; way < 2; way++) {
-            const stk_vec_updates *u = way ? vec->updates->by_steps : vec->updates;
+        const stk_vec_updates *ways[] = {vec->updates, vec->updates->by_steps,
+                                         vec->updates->by_turns};
+        for (int way = 0; way < 3; way++) {
+            const stk_vec_updates *u = ways[way];
             float *at[STK_UPDATE_ARGS] = {0};
             memcpy(out[way], from, sizeof from);
             at[STK_UPDATE_NEW_SQUARE] = at[STK_UPDATE_SQUARE] = out[way][0];
@@ -647,17 +649,18 @@ TEST(updates_by_steps_have_the_bits_of_the_divider)
             at[STK_UPDATE_MEAN_WEIGHT] = &number[3];
             (round % 3 ? u->with_mean : u->plain)(round % 5 ? N : N - 4, at);
         }
-        for (int a = 0; a < 4; a++)
-            for (int i = 0; i < N; i++)
-                if (!CHECK_MSG(!memcmp(&out[0][a][i], &out[1][a][i], 4) ||
-                                   (isnan(out[0][a][i]) && isnan(out[1][a][i])),
-                               "%s: array %d: %a, not %a (square %a, mean %a, gradient %a)",
-                               vec->name, a, out[1][a][i], out[0][a][i], from[0][i], from[1][i],
-                               from[3][i]))
-                    return;
+        for (int k = 0; k < 2 * 4 * N; k++) {
+            const int way = 1 + k / (4 * N), a = k / N % 4, i = k % N;
+            if (!CHECK_MSG(!memcmp(&out[0][a][i], &out[way][a][i], 4) ||
+                               (isnan(out[0][a][i]) && isnan(out[way][a][i])),
+                           "%s, way %d: array %d: %a, not %a (square %a, mean %a, gradient %a)",
+                           vec->name, way, a, out[way][a][i], out[0][a][i], from[0][i], from[1][i],
+                           from[3][i]))
+                return;
+        }
     }
     const stk_vec_updates *own = stk_vec_get()->updates, *picked = stk_updates_pick(own);
-    CHECK(picked == own || picked == own->by_steps);
+    CHECK(picked == own || picked == own->by_steps || picked == own->by_turns);
 }
 
 TEST_MAIN()

@@ -406,6 +406,16 @@ static void note_widths(builder *b)
         s->constant[i].wide = b->value[b->p->inputs + i].wide;
 }
 
+/* One update over arrays in place, and numbers: nothing of it needs a tile, and all elements at once keep the pipes full. */
+static bool is_plain_update(const stk_chain_state *s)
+{
+    bool wide = false;
+    for (int32_t i = 0; i < s->scalars; i++) wide |= s->scalar[i].wide;
+    for (int32_t i = 0; i < s->constants; i++) wide |= s->constant[i].wide;
+    return s->steps == 1 && s->step[0].update && !wide && !s->loads && !s->stores && !s->strides &&
+           !s->rows;
+}
+
 /* As long as the buffer allows. With rows, a whole number of them, so that a row tiled into a slot once
  * serves every tile. */
 static void choose_tile(builder *b)
@@ -425,6 +435,7 @@ static void choose_tile(builder *b)
     }
     s->tile = (int32_t)tile;
     for (int32_t i = 0; i < s->slots; i++) s->slot_offset[i] *= (int32_t)room;
+    if (is_plain_update(s)) s->tile = INT32_MAX;
 }
 
 stk_chain_state *stk_chain_state_new(const stk_chain *p)

@@ -117,6 +117,7 @@ STK_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 STK_INLINE vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 STK_INLINE vf vf_recip_start(vf x) { return _mm512_rcp14_ps(x); }
 STK_INLINE vf vf_rsqrt_start(vf x) { return _mm512_rsqrt14_ps(x); }
+STK_INLINE vf vf_sqrt(vf x) { return _mm512_sqrt_ps(x); }
 STK_INLINE vf_part vf_is_zero(vf x)
 {
     return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_EQ_OQ);
@@ -126,6 +127,11 @@ STK_INLINE vf_part vf_middling(vf x)
     const __m512i size = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
     return _mm512_cmplt_epu32_mask(_mm512_sub_epi32(size, _mm512_set1_epi32(27 << 23)),
                                    _mm512_set1_epi32(201 << 23));
+}
+STK_INLINE bool vf_all_middling(vf x) /* and positive */
+{
+    const __m512i above = _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(27 << 23));
+    return _mm512_cmpge_epu32_mask(above, _mm512_set1_epi32(201 << 23)) == 0;
 }
 STK_INLINE vf vf_choose(vf_part p, vf yes, vf no) { return _mm512_mask_mov_ps(no, p, yes); }
 STK_INLINE vf vf_splat(float x) { return _mm512_set1_ps(x); }

@@ -7,9 +7,9 @@
  * Each element goes through the very operations of elementwise.c, so the bits are those of the separate tiles. A
  * result may be the same array as an operand.
  *
- * On some processors the divider takes longer than all the rest. `by_steps` holds the same functions with quotient and root by
- * an estimate and Newton steps, made so that the last step rounds as the divider does: the same bits, whatever the
- * estimate was. Which is faster is measured (stk_updates_pick). */
+ * The divider takes longer than all the rest. `by_steps` holds the same functions with quotient and root by an estimate and Newton
+ * steps, made so that the last step rounds as the divider does: the same bits, whatever the estimate was. `by_turns` takes
+ * every other root by steps, while the divider is at work on the rest. Which is fastest is measured (stk_updates_pick). */
 #ifndef STK_DEVICE_CPU_VEC_UPDATES_H
 #define STK_DEVICE_CPU_VEC_UPDATES_H
 
@@ -35,7 +35,7 @@ typedef void (*stk_update_fn)(int64_t n, float *const *at);
 
 typedef struct stk_vec_updates {
     stk_update_fn plain, with_mean;
-    const struct stk_vec_updates *by_steps; /* or NULL */
+    const struct stk_vec_updates *by_steps, *by_turns; /* both or none */
 } stk_vec_updates;
 
 extern const stk_vec_updates STK_VEC(stk_vec_updates);
