@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* More steps than the first trial of threads (trial.c) has. */
-enum { FEW = 10, MORE = 32, IN = 100, HIDDEN = 128, OUT = 10, STEPS = 100, WEIGHTS = 4 };
+enum { FEW = 10, MORE = 32, IN = 100, HIDDEN = 128, OUT = 10, STEPS = 100, WEIGHTS = 4, RESULTS };
 
 static const char *const NAMES[WEIGHTS] = {"w1", "b1", "w2", "b2"};
 static const int64_t SHAPES[WEIGHTS][2] = {{IN, HIDDEN}, {HIDDEN}, {HIDDEN, OUT}, {OUT}};
@@ -84,7 +84,7 @@ typedef struct plan_facts {
         summands; /* launches on two threads, their regions, products as summands */
 } plan_facts;
 
-/* The weights after some steps. */
+/* The weights after some steps, and the last loss. */
 static void train(int64_t batch, bool mean, int32_t threads, bool no_fuse, stk_tensor **weights,
                   plan_facts *facts)
 {
@@ -118,6 +118,7 @@ static void train(int64_t batch, bool mean, int32_t threads, bool no_fuse, stk_t
     }
     for (int i = 0; i < WEIGHTS; i++)
         CHECK_OK(stk_store_get(stk_program_store(p), NAMES[i], &weights[i], &err));
+    CHECK_OK(stk_program_read(p, "loss", &weights[WEIGHTS], &err));
     stk_tensor_release(x);
     stk_tensor_release(y);
     stk_program_release(p);
@@ -127,22 +128,23 @@ static void train(int64_t batch, bool mean, int32_t threads, bool no_fuse, stk_t
 
 static void release(stk_tensor **weights)
 {
-    for (int i = 0; i < WEIGHTS; i++) stk_tensor_release(weights[i]);
+    for (int i = 0; i < RESULTS; i++) stk_tensor_release(weights[i]);
 }
 
 static bool same_bits(stk_tensor **a, stk_tensor **b)
 {
     bool same = true;
-    for (int i = 0; i < WEIGHTS; i++)
+    for (int i = 0; i < RESULTS; i++)
         same &= !memcmp(a[i]->data, b[i]->data, (size_t)stk_tensor_count(a[i]) * sizeof(float));
     return same;
 }
 
-/* x . w1 is made of summands (h . w2 is too small), and both gradients have updates: five launches in two regions. With more
- * rows those between product and gradient are shared as well: seven launches in a region of their own. */
+/* x . w1 is made of summands (h . w2 is too small), and both gradients have updates: five launches in two regions. Sums and updates of
+ * biases, and those of the loss, join the second one: five more. With more rows those between product and gradient are shared as well:
+ * seven launches in a region of their own. */
 static void check_threads(int64_t batch, bool mean, int shared, int regions)
 {
-    stk_tensor *one[WEIGHTS], *more[WEIGHTS];
+    stk_tensor *one[RESULTS], *more[RESULTS];
     plan_facts facts;
     train(batch, mean, 1, false, one, &facts);
     CHECK(facts.shared == 0 && facts.summands == 1);
@@ -159,16 +161,16 @@ static void check_threads(int64_t batch, bool mean, int shared, int regions)
 
 TEST(any_number_of_threads_gives_the_same_bits)
 {
-    check_threads(FEW, true, 5, 2);
-    check_threads(FEW, false, 5, 2);
-    check_threads(MORE, true, 12, 3);
-    check_threads(MORE + 1, true, 5, 2); /* rows that two owners cannot halve */
+    check_threads(FEW, true, 10, 2);
+    check_threads(FEW, false, 10, 2);
+    check_threads(MORE, true, 17, 3);
+    check_threads(MORE + 1, true, 10, 2); /* rows that two owners cannot halve */
 }
 
 /* Without fusion the update is not contracted either: close, not equal. */
 static void check_single(int64_t batch)
 {
-    stk_tensor *grouped[WEIGHTS], *single[WEIGHTS];
+    stk_tensor *grouped[RESULTS], *single[RESULTS];
     plan_facts facts;
     train(batch, true, 2, false, grouped, &facts);
     train(batch, true, 2, true, single, &facts);

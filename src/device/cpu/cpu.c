@@ -67,6 +67,10 @@ static inline void run_part(const group *g, int32_t part, int32_t share)
     for (int64_t i = 0; i < g->count; i++) {
         const stk_launch *l = &g->launch[i];
         int64_t lo, hi;
+        if (l->solo) {
+            if (l->solo == part + 1) run_range(l, 0, l->units, 0, 0);
+            continue;
+        }
         stk_part_range(l->units, g->parts, part, &lo, &hi);
         run_range(l, lo, hi, part, share);
     }

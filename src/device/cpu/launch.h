@@ -42,6 +42,7 @@ struct stk_launch {
     const stk_local *local;
     int64_t room_share; /* bytes from one thread's room to the next one's; 0: none is asked for */
     bool follows; /* runs part by part behind the launch before it, in the same parallel region */
+    int32_t solo; /* p + 1: all of it belongs to part p of the region; 0: it is shared out */
     /* Cold: for election, reports and errors. */
     int32_t kernel; /* stk_kernel */
     int32_t args;

@@ -451,6 +451,17 @@ static stk_status pack(stk_plan *p, const stk_device *device, block *blocks, int
     return STK_OK;
 }
 
+/* Where cores share out a small step, one reads ahead past the end of what it walks over, and takes that from the core that is about to
+ * write it. A page lies between, as long as all of it stays in the second-level cache. */
+static void leave_gaps(block *blocks, int64_t n)
+{
+    enum { ALL = 256 << 10, LEAST = 1 << 10, GAP = 4 << 10 };
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < n; i++) bytes += blocks[i].bytes;
+    for (int64_t i = 0; bytes <= ALL && i < n; i++)
+        if (blocks[i].bytes > LEAST) blocks[i].bytes += GAP;
+}
+
 stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
 {
     int64_t values = p->nvalues;
@@ -466,6 +477,7 @@ stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
         status = stk_fail_memory(err, "memory plan", (size_t)values * sizeof *blocks);
     } else {
         int64_t n = list_blocks(p, blocks);
+        if (device->caps.owners) leave_gaps(blocks, n);
         qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
         status = pack(p, device, blocks, n, placed, err);
     }

@@ -12,6 +12,7 @@ enum { SLAB_MIN = 1 << 16, SLAB_MAX = 64 << 20 };
 typedef struct slab {
     stk_block *block;
     int64_t used;
+    bool small; /* holds small variables only */
 } slab;
 
 struct stk_store {
@@ -79,16 +80,35 @@ static stk_variable *find(const stk_store *s, const char *name)
     return i >= 0 ? &s->vars[i] : NULL;
 }
 
+/* A core that walks down a weight fetches some rows past its end, and takes them from the core that owns what comes there. On devices
+ * where weights have owners (src/device/cpu/plan/owners.c) nobody's weight comes there, and small variables are kept elsewhere. */
+static int64_t gap_behind(int64_t bytes)
+{
+    enum { MOST = 8192 };
+    return stk_round_up(stk_min_i64(bytes / 4, MOST), STK_ALIGN);
+}
+
+static slab *last_slab(stk_store *s, bool small)
+{
+    for (int64_t i = s->nslabs; i-- > 0;)
+        if (s->slabs[i].small == small) return &s->slabs[i];
+    return NULL;
+}
+
 /* The first slabs are small and grow, so that a tiny model does not hold megabytes. */
 static bool take(stk_store *s, int64_t bytes, stk_address *out)
 {
+    enum { SMALL = 4096 };
     bytes = stk_round_up(stk_max_i64(bytes, 1), STK_ALIGN);
-    slab *last = s->nslabs ? &s->slabs[s->nslabs - 1] : NULL;
+    const bool owners = s->device->caps.owners > 0, small = owners && bytes < SMALL;
+    if (owners && !small) bytes += gap_behind(bytes);
+    slab *last = last_slab(s, small);
     if (!last || (int64_t)last->block->bytes - last->used < bytes) {
         int64_t size = last ? stk_min_i64((int64_t)last->block->bytes * 4, SLAB_MAX) : SLAB_MIN;
         if (!STK_GROW(s->slabs, s->nslabs, s->cap_slabs)) return false;
         last = &s->slabs[s->nslabs];
         last->used = 0;
+        last->small = small;
         last->block = s->device->vt->memory.alloc(s->device, (size_t)stk_max_i64(size, bytes));
         if (!last->block) return false;
         s->nslabs++;

@@ -13,6 +13,7 @@ typedef struct stk_cut {
     int32_t parts, threads;
     bool follows; /* in the region of the one before */
     bool few;     /* heads a region of rows that are shared out although they are few */
+    int32_t solo; /* p + 1: in this region, but all of it in part p (stk_launch) */
 } stk_cut;
 static inline stk_cut *stk_cut_of(const stk_task *t) { return t->own; }
 
@@ -47,8 +48,10 @@ bool stk_arg_is_cut(const stk_task *t, int32_t i, int64_t units);
 bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone);
 /* Is the task, with few rows, made of the summands of a product that has two owners? Then these share its rows. */
 bool stk_plan_share_rows(stk_plan *p, const stk_election *e, int64_t k);
-/* Small gradients and their updates go to the end, where they share one region. */
+/* Small gradients and their updates go to the end, where they share one region; so does what is very small and can wait. */
 void stk_plan_gradients_last(stk_plan *p);
+/* Is the task so small that one owner does all of it? Which one should: the first has the small weights, the second one the rest. */
+bool stk_plan_alone(const stk_plan *p, int64_t k, int32_t *part);
 
 /* order.c: does one write what the other touches? Then their order is fixed. */
 bool stk_tasks_are_ordered(const stk_plan *p, const stk_task *a, const stk_task *b);

@@ -169,6 +169,41 @@ static bool take_gradient(stk_plan *p, const stk_election *e, int64_t first, int
     return false;
 }
 
+/* The part of the region from `first` on that can do all of task k: the one that makes what it needs, else the one that should; -1:
+ * none can. */
+static int32_t part_for(const stk_plan *p, int64_t first, int64_t next, int64_t k)
+{
+    int32_t solo = 0, part = -1;
+    if (!stk_plan_alone(p, k, &part)) return -1;
+    for (int64_t m = first; m < next; m++) {
+        if (!stk_tasks_are_ordered(p, &p->tasks[m], &p->tasks[k])) continue;
+        const int32_t other = stk_cut_of(&p->tasks[m])->solo;
+        if (!other || (solo && solo != other)) return -1;
+        solo = other;
+    }
+    return solo ? solo - 1 : part;
+}
+
+/* Something small into a region of two owners, for one of them. */
+static bool take_alone(stk_plan *p, int64_t first, int64_t next)
+{
+    enum { WINDOW = 24 };
+    int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
+    for (int64_t k = next; k < end; k++) {
+        const int32_t part = part_for(p, first, next, k);
+        if (part < 0 || !stk_task_moves(p, k, next)) continue;
+        stk_task_move(p, k, next);
+        p->tasks[next].group = p->groups;
+        stk_cut *c = stk_cut_of(&p->tasks[next]);
+        c->follows = true;
+        c->scale = 1;
+        c->solo = part + 1;
+        c->threads = stk_cut_of(&p->tasks[first])->threads;
+        return true;
+    }
+    return false;
+}
+
 void stk_plan_groups(stk_plan *p, const stk_election *e)
 {
     p->groups = 0;
@@ -181,6 +216,7 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
         if (!owned) stk_plan_share_rows(p, e, head);
         int64_t next = gather(p, e, head, head);
         while (owned && take_gradient(p, e, head, next)) next = gather(p, e, head, next);
+        while (owned && next - head > 1 && take_alone(p, head, next)) next++;
         p->groups++;
         head = next;
     }

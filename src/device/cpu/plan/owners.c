@@ -7,6 +7,7 @@
  *                    [batch, out] each, are added by whoever needs them: all that crosses from core to core
  *     dw = x' . dy   owner i computes its rows, and updates these rows of w and of the optimizer's slots at once
  *     in between     each owner takes half of an even batch, from adding up the summands to dy, where that is worth a region
+ *     small things   one owner has all of a small weight, the other one takes what can wait until then: biases, the loss
  *
  * Halves are whole stretches of memory on purpose. Cut by columns instead, the halves of all rows alternate, and a core
  * that reads ahead keeps taking away what the other one is about to write: measured, an update is then four times
@@ -20,6 +21,8 @@ enum {
     LEAST_NS = 2000, /* of one core: less is not worth waking the other one */
     MOST_NS = 50000, /* products that are shared out by rows anyway */
     ROWS_NS = 800,   /* of adding up the summands: fewer rows than that stay together */
+    ALONE_NS = 2000, /* of a gradient and its update: less is not worth two owners */
+    WAIT_NS = 1000,  /* of other things that wait for them */
     WINDOW = 64,     /* tasks to look at */
 };
 
@@ -74,14 +77,41 @@ static void sink(stk_plan *p, int64_t k)
     p->tasks[to] = t;
 }
 
+/* May task k, a very small one, run after the first gradient and its update? */
+static bool can_wait(const stk_plan *p, int64_t k, int64_t first)
+{
+    const stk_task *t = &p->tasks[k];
+    if (t->kernel < 0 || stk_cut_of(t)->parts != 1 || ns_of(t) > WAIT_NS) return false;
+    for (int64_t m = k + 1; m <= first; m++)
+        if (stk_tasks_are_ordered(p, t, &p->tasks[m])) return false;
+    return !stk_tasks_are_ordered(p, t, &p->tasks[update_of(p, first)]);
+}
+
 void stk_plan_gradients_last(stk_plan *p)
 {
     double ns;
+    int64_t first = 0;
     for (int64_t k = p->ntasks - 1; k >= 0; k--)
         if (is_gradient(p, k, &ns)) {
             sink(p, update_of(p, k));
             sink(p, k);
         }
+    while (first < p->ntasks && !(is_gradient(p, first, &ns) && ns >= LEAST_NS)) first++;
+    for (int64_t k = first - 1; first < p->ntasks && k >= 0 && k > first - WINDOW; k--)
+        if (can_wait(p, k, first)) {
+            sink(p, k);
+            first--;
+        }
+}
+
+bool stk_plan_alone(const stk_plan *p, int64_t k, int32_t *part)
+{
+    const stk_task *t = &p->tasks[k];
+    double ns = 0;
+    if (t->kernel < 0 || stk_cut_of(t)->parts != 1) return false;
+    *part = is_gradient(p, k, &ns) ? 0 : 1;
+    if (*part == 0) return ns <= ALONE_NS;
+    return ns_of(t) <= (is_update(p, t) ? ALONE_NS : WAIT_NS);
 }
 
 bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
@@ -92,7 +122,7 @@ bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
     if (e->no_group || e->threads < OWNERS || t->kernel != STK_K_GEMM || c->parts != 1)
         return false;
     if (!is_gradient(p, k, &ns) && !is_in_parts(t->params)) return false;
-    if (c->units < OWNERS || (alone && ns < LEAST_NS)) return false;
+    if (c->units < OWNERS || (alone ? ns < LEAST_NS : ns <= ALONE_NS)) return false;
     c->parts = OWNERS;
     c->threads = OWNERS; /* whether that pays is tried out while the program runs (trial.c) */
     t->scratch_bytes = stk_impl_memory(c->impl, t->params, OWNERS, e->threads);

@@ -62,6 +62,7 @@ void stk_cpu_rooms(stk_device *d, stk_plan *p)
     for (int64_t first = 0, next; first < p->ntasks; first = next) {
         const stk_cut *head = stk_cut_of(&p->tasks[first]);
         for (next = first + 1; next < p->ntasks && stk_cut_of(&p->tasks[next])->follows &&
+                               !stk_cut_of(&p->tasks[next])->solo &&
                                stk_cut_of(&p->tasks[next])->units == head->units;)
             next++;
         if (next - first > 1 && head->parts > 1) keep_slices(p, first, next - 1);
