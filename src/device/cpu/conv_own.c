@@ -5,7 +5,8 @@
  *
  *     data     [ band | packed weights ]          weight   [ band | packed dy | sums ]
  *
- * Weights are packed into panels [rows][registers of columns] when a panel's rows would lie far apart, when the
+ * With at most four channels of results lanes go along the taps and channels of the source instead: weights and their sums are
+ * turned, [channel of results][row]. Otherwise weights are packed into panels [rows][registers of columns] when a panel's rows would lie far apart, when the
  * columns do not fill registers, and for backward data, which needs them transposed. */
 #include "base/memory.h"
 #include "device/cpu/conv_plan.h"
@@ -19,6 +20,7 @@ enum {
     WEIGHT_BAND = 1 << 12, /* floats of dy per band: half of the first-level cache */
     FAR = 1 << 14,         /* weights beyond this many floats are packed */
     PANEL = 4,             /* registers of the widest panel */
+    FEW = 4,               /* channels of results that leave most of a register empty */
     NARROW = 256,          /* bytes of a pixel of dy up to which it is read in place */
 };
 
@@ -27,6 +29,7 @@ typedef struct own_sizes {
     int64_t band, bands;   /* floats of one image's band, and of all images that go together */
     int64_t packed, extra; /* floats of scratch; extra: sums of backward weight */
     int64_t total;
+    bool narrow; /* few channels of results */
 } own_sizes;
 
 typedef struct own_state {
@@ -45,6 +48,15 @@ static int64_t line(int64_t floats)
 
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
+/* Runs must fill registers: those of one kernel row are joined where its taps meet neighbours. */
+static bool is_narrow(const stk_conv_plan *plan)
+{
+    const stk_conv *c = plan->conv;
+    bool joined = c->dilation[2] == 1 && (!plan->back || c->stride[2] == 1);
+    return c->groups == 1 && plan->columns <= FEW && vec()->width > FEW &&
+           plan->inner * (joined ? c->kernel[2] : 1) >= vec()->width;
+}
+
 static void data_plan(const stk_conv *c, bool back, stk_conv_plan *plan, own_sizes *size)
 {
     stk_conv_plan_init(plan, c, back, DATA_BAND, DATA_BAND);
@@ -52,7 +64,8 @@ static void data_plan(const stk_conv *c, bool back, stk_conv_plan *plan, own_siz
     size->band = line(stk_conv_plan_band(plan));
     size->bands = size->band * plan->images;
     bool pack = back || size->wide != plan->columns || plan->rows * plan->dest_c > FAR;
-    if (pack) size->packed = line(c->groups * plan->rows * size->wide);
+    size->narrow = is_narrow(plan);
+    if (pack || size->narrow) size->packed = line(c->groups * plan->rows * size->wide);
     size->total = size->bands + size->packed;
 }
 
@@ -65,7 +78,8 @@ static void weight_plan(const stk_conv *c, stk_conv_plan *plan, own_sizes *size)
     size->bands = size->band * plan->images;
     stk_conv_phase p;
     stk_conv_phase_get(plan, 0, &p);
-    if (size->wide != plan->columns || c->oc * (int64_t)sizeof(float) > NARROW)
+    size->narrow = is_narrow(plan);
+    if (!size->narrow && (size->wide != plan->columns || c->oc * (int64_t)sizeof(float) > NARROW))
         size->packed = line(plan->images * p.band_rows * p.band_cols * PANEL * vec()->width);
     size->extra = line(c->groups * size->wide * plan->rows);
     size->total = size->bands + size->packed + size->extra;
@@ -212,9 +226,25 @@ static void pack_tap(const own_state *s, const float *w, int64_t group, int64_t 
     }
 }
 
+/* to[channel of results][row] */
+static void turn_weights(const own_state *s, const float *w, float *to)
+{
+    const stk_conv_plan *plan = &s->plan;
+    const int64_t oc = plan->conv->oc, k_step = plan->back ? 1 : oc, j_step = plan->back ? oc : 1;
+    for (int64_t i = 0; i < plan->taps; i++)
+        for (int64_t k = 0; k < plan->inner; k++)
+            for (int64_t j = 0; j < plan->columns; j++)
+                to[j * plan->rows + i * plan->inner + k] =
+                    w[s->all.order[i] * plan->inner * plan->columns + k * k_step + j * j_step];
+}
+
 static void pack_weights(const own_state *s, const float *w, float *to)
 {
     const stk_conv_plan *plan = &s->plan;
+    if (s->size.narrow) {
+        turn_weights(s, w, to);
+        return;
+    }
     int64_t vf = s->vec->width;
     for (int64_t g = 0; g < plan->conv->groups; g++)
         for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
@@ -232,6 +262,12 @@ static void data_band(const own_state *s, stk_conv_block *b, const float *w)
     const stk_conv_plan *plan = &s->plan;
     const float *x = b->x;
     float *y = b->y;
+    if (s->size.narrow) {
+        b->w = w;
+        b->ldw = plan->rows;
+        s->vec->narrow_data[plan->columns - 1](b);
+        return;
+    }
     int64_t vf = s->vec->width;
     for (int64_t g = 0; g < plan->conv->groups; g++)
         for (int64_t first = 0, nv; first < s->size.wide; first += nv * vf) {
@@ -348,6 +384,12 @@ static void weight_band(const own_state *s, const stk_conv_block *band, float *p
 {
     const stk_conv_plan *plan = &s->plan;
     stk_conv_block b = *band;
+    if (s->size.narrow) {
+        b.dw = sums;
+        b.ldw = plan->rows;
+        s->vec->narrow_weight[plan->columns - 1](&b);
+        return;
+    }
     for (int64_t g = 0; g < plan->conv->groups; g++) {
         b.x = band->x + g * plan->inner;
         b.y = band->y + g * plan->columns;
@@ -427,6 +469,9 @@ static void weight_finish(const stk_launch *launch)
         return;
     }
     const float *from = add_parts(launch);
+    for (int64_t j = 0; s->size.narrow && j < columns; j++)
+        for (int64_t k = 0; k < plan->rows; k++) dw[k * columns + j] = from[j * plan->rows + k];
+    if (s->size.narrow) return;
     for (int64_t g = 0; g < plan->conv->groups; g++)
         for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
             nv = panel_width((s->size.wide - first) / vf) * vf;

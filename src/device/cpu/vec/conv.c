@@ -3,10 +3,10 @@
  * the wrappers at the end give it names. A tile that hangs over the end repeats its last row and does not
  * store the repetitions. */
 #include "device/cpu/vec/conv.h"
+#include "device/cpu/vec/lanes.h"
 
 #include <string.h>
 
-typedef float vf __attribute__((vector_size(STK_VF * 4)));
 typedef float vfu __attribute__((vector_size(STK_VF * 4), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -174,6 +174,87 @@ INLINE void weight_block(const stk_conv_block *b, const int R, const int NV)
     }
 }
 
+/* ---- few channels of results: lanes go along the runs, and are added up at the end ---------------------- */
+
+enum { NARROW_PIXELS = 8, NARROW_VECTORS = MANY ? 4 : 2 };
+
+INLINE void narrow_data_block(const stk_conv_block *b, const int P, const int C)
+{
+    walk at = first_pixel(b);
+    while (at.left > 0) {
+        const float *px[NARROW_PIXELS];
+        float *py[NARROW_PIXELS], sum[STK_VF];
+        vf acc[STK_VF];
+        int64_t live = next_pixels(&at, b, P, px, py);
+        UNROLL for (int i = 0; i < STK_VF; i++) acc[i] = (vf){0};
+        for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++)
+            for (int64_t k = 0; k < run->n; k += STK_VF) {
+                const float *w = b->w + run->w + k;
+                const bool whole = k + STK_VF <= run->n;
+                const vf_part part = vf_part_of(whole ? STK_VF : run->n - k);
+                vf right[4];
+                UNROLL for (int c = 0; c < C; c++) right[c] = vf_load_part(w + c * b->ldw, part);
+                UNROLL for (int p = 0; p < P; p++)
+                {
+                    const vf left = vf_load_part(px[p] + run->x + k, part);
+                    UNROLL for (int c = 0; c < C; c++) acc[p * C + c] += left * right[c];
+                }
+            }
+        vf_store(sum, vf_sums(acc));
+        UNROLL for (int p = 0; p < P; p++) if (p < live) UNROLL for (int c = 0; c < C; c++)
+            py[p][c] = sum[p * C + c];
+    }
+}
+
+/* V registers of rows of weights, the last one in part, over all pixels. */
+INLINE void narrow_rows(const stk_conv_block *b, int64_t offset, float *dw, vf_part part,
+                        const int V, const int C)
+{
+    vf acc[4 * NARROW_VECTORS];
+    UNROLL for (int i = 0; i < V * C; i++) acc[i] = (vf){0};
+    for (int64_t image = 0; image < b->images; image++)
+        for (int64_t row = 0; row < b->rows; row++) {
+            const float *x = b->x + image * b->x_image + row * b->x_row + offset;
+            const float *y = b->y + image * b->y_image + row * b->y_row;
+            for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
+                vf left[NARROW_VECTORS];
+                UNROLL for (int v = 0; v < V; v++) left[v] =
+                    v + 1 < V ? vf_load(x + v * STK_VF) : vf_load_part(x + v * STK_VF, part);
+                UNROLL for (int c = 0; c < C; c++)
+                {
+                    const vf right = splat(y[c]);
+                    UNROLL for (int v = 0; v < V; v++) acc[c * V + v] += left[v] * right;
+                }
+            }
+        }
+    UNROLL for (int c = 0; c < C; c++) UNROLL for (int v = 0; v < V; v++)
+    {
+        float *to = dw + c * b->ldw + v * STK_VF;
+        if (v + 1 < V)
+            vf_store(to, vf_load(to) + acc[c * V + v]);
+        else
+            vf_store_part(to, vf_load_part(to, part) + acc[c * V + v], part);
+    }
+}
+
+INLINE void narrow_weight_block(const stk_conv_block *b, const int V, const int C)
+{
+    for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++)
+        for (int64_t k = 0, now; k < run->n; k += now * STK_VF) {
+            const int64_t left = run->n - k;
+            float *dw = b->dw + run->w + k;
+            now = left > V * STK_VF ? V : (left + STK_VF - 1) / STK_VF;
+            const vf_part part =
+                vf_part_of(left < now * STK_VF ? left - (now - 1) * STK_VF : STK_VF);
+            switch (now) {
+            case 1: narrow_rows(b, run->x + k, dw, part, 1, C); break;
+            case 2: narrow_rows(b, run->x + k, dw, part, 2, C); break;
+            case 3: narrow_rows(b, run->x + k, dw, part, V < 3 ? V : 3, C); break;
+            default: narrow_rows(b, run->x + k, dw, part, V, C); break;
+            }
+        }
+}
+
 #define WRAP(body, tile, nv)                                                                       \
     static void body##_##nv(const stk_conv_block *b) { body##_block(b, tile, nv); }
 WRAP(data, TILE_1, 1)
@@ -184,11 +265,22 @@ WRAP(weight, TILE_1, 1)
 WRAP(weight, TILE_2, 2)
 WRAP(weight, TILE_3, 3)
 WRAP(weight, TILE_4, 4)
+enum { EACH_1 = (int)STK_VF < (int)NARROW_PIXELS ? (int)STK_VF : (int)NARROW_PIXELS };
+WRAP(narrow_data, EACH_1, 1)
+WRAP(narrow_data, STK_VF / 2, 2)
+WRAP(narrow_data, STK_VF / 3, 3)
+WRAP(narrow_data, STK_VF / 4, 4)
+WRAP(narrow_weight, NARROW_VECTORS, 1)
+WRAP(narrow_weight, NARROW_VECTORS, 2)
+WRAP(narrow_weight, NARROW_VECTORS, 3)
+WRAP(narrow_weight, NARROW_VECTORS, 4)
 
 const stk_vec_conv STK_VEC(stk_vec_conv) = {
     .width = STK_VF,
     .data = {data_1, data_2, data_3, data_4},
     .weight = {weight_1, weight_2, weight_3, weight_4},
+    .narrow_data = {narrow_data_1, narrow_data_2, narrow_data_3, narrow_data_4},
+    .narrow_weight = {narrow_weight_1, narrow_weight_2, narrow_weight_3, narrow_weight_4},
     .deep_data = STK_VEC(stk_conv_deep_data),
     .deep_weight = STK_VEC(stk_conv_deep_weight),
     .gather = STK_VEC(stk_conv_gather),
