@@ -125,6 +125,36 @@ TEST(ops_have_names_work_and_a_roof)
     stk_report_release(r);
 }
 
+/* Forward and both gradients of every convolution, whichever kernel computes them; their share is their work over their time. */
+TEST(convolutions_stand_beside_the_peak)
+{
+    const plant conv = {"conv", .net = NET_CONV, .batch = 32, .in = 16, .hidden = 16};
+    stk_report *r = record(&conv, 20, 0);
+    REQUIRE(CHECK(r));
+    double flops = 0, seconds = 0, of_ops = 0, peak = 0;
+    int64_t ways[3] = {0};
+    for (int64_t i = 0; i < r->nconvs; i++) {
+        const stk_conv_cost *c = &r->convs[i];
+        flops += c->flops, seconds += c->seconds;
+        if (i == 0) peak = c->flops / c->seconds / c->share;
+        CHECK_NEAR(c->flops / c->seconds / c->share, peak, 1e-6 * peak);
+        CHECK(i == 0 || c->seconds <= r->convs[i - 1].seconds);
+        ways[0] += !strcmp(c->op, "conv");
+        ways[1] += !strcmp(c->op, "conv_bwd_data");
+        ways[2] += !strcmp(c->op, "conv_bwd_weight");
+    }
+    for (int64_t i = 0; i < r->nops; i++)
+        if (!strncmp(r->ops[i].label, "conv", 4) && r->ops[i].flops > 0) of_ops += r->ops[i].flops;
+    if (!CHECK(r->nconvs || strcmp(stk_report_device(r), "cpu:0"))) printf("    none told\n");
+    if (r->nconvs) {
+        CHECK(ways[0] > 0 && ways[2] > 0);
+        CHECK_NEAR(of_ops, flops, 1e-6 * flops);
+        CHECK_NEAR(stk_report_conv_share(r), flops / seconds / peak, 1e-6);
+        CHECK(peak >= 1e9 * r->roof.gflops[0] * 0.99);
+    }
+    stk_report_release(r);
+}
+
 /* On the host's own processor the books hold all of it. A thread that is put aside in the middle of an operation is on one
    account only: one of a few runs counts. */
 static void ops_are_in_the_books(void)
@@ -239,6 +269,11 @@ static stk_report *full_report(void)
                                        {256, 2.9e-3, 88275, {1.38, 1.3, 1.4}}};
     static stk_device_row devices[2] = {{"cpu:0", "measured", 1e-3, 1e-3, ""},
                                         {"NVIDIA T4", "model", 1e-4, 6e-4, "faster"}};
+    static stk_conv_cost convs[2] = {{"a/place/whose/name/is/longer/than/its/column",
+                                      "conv_bwd_weight", "conv_bwd_weight", "winograd6", 10, 0.3,
+                                      6e9, 0.2},
+                                     {"conv2d", "conv", "gemm", "own", 10, 0.1, 9e9, 0.9}};
+    r->convs = convs, r->nconvs = 2;
     advice[0] = (stk_advice){"prefetch 2", STK_KNOB_PREFETCH,          2, {1.42, 1.38, 1.45},
                              false,        stk_job_settings_defaults()};
     advice[1] = (stk_advice){"batch 128",       STK_KNOB_BATCH, 128,
@@ -295,6 +330,7 @@ TEST(text_fits_100_columns)
     CHECK_CONTAINS(text, "input-bound");
     CHECK_CONTAINS(text, "1.42x (1.38-1.45)");
     CHECK_CONTAINS(text, "residual");
+    CHECK_CONTAINS(text, "38 % of the peak of multiply-adds over all 2 of them"); /* by time */
     CHECK_CONTAINS(text, "callbacks at its end");
     CHECK_CONTAINS(text, "2 comparisons were left out");
     stk_text_free(text);
