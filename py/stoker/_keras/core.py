@@ -27,7 +27,7 @@ from stoker.tf._sparse import SparseTensor as _SparseTensor
 
 SUPPORTS_SPARSE_TENSORS = True
 SUPPORTS_RAGGED_TENSORS = True
-SUPPORTS_COMPLEX_DTYPES = False
+SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = False
 
 _Tensor, _TFVariable = _stoker.Tensor, _stoker.Variable
