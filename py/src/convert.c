@@ -243,6 +243,36 @@ static PyObject *from_odd_array(PyObject *array, int dtype, int preferred)
     return out;
 }
 
+/* The first item of nested sequences that is no number and no text. Borrowed. */
+static PyObject *culprit(PyObject *o)
+{
+    if (!py_is_sequence(o))
+        return PyFloat_Check(o) || PyLong_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) ? NULL
+                                                                                             : o;
+    PyObject *found = NULL;
+    for (Py_ssize_t i = 0; !found && i < PySequence_Fast_GET_SIZE(o); i++)
+        found = culprit(PySequence_Fast_GET_ITEM(o, i));
+    return found;
+}
+
+/* A sequence that NumPy only takes as objects: its items are nothing that a tensor can hold. */
+static bool holds_objects(PyObject *o, PyObject *array)
+{
+    PyObject *dt = py_is_sequence(o) ? PyObject_GetAttrString(array, "dtype") : NULL;
+    PyObject *kind = dt ? PyObject_GetAttrString(dt, "kind") : NULL;
+    bool objects = kind && PyUnicode_CompareWithASCIIString(kind, "O") == 0;
+    Py_XDECREF(dt);
+    Py_XDECREF(kind);
+    PyErr_Clear();
+    if (!objects) return false;
+    PyObject *item = culprit(o);
+    item = item ? item : o;
+    PyErr_Format(PyExc_ValueError,
+                 "Attempt to convert a value (%R) with an unsupported type (%R) to a Tensor.", item,
+                 (PyObject *)Py_TYPE(item));
+    return true;
+}
+
 static PyObject *from_array(PyObject *o, int dtype, int preferred)
 {
     stk_tensor *t = py_wrap_buffer(o);
@@ -262,7 +292,7 @@ static PyObject *from_array(PyObject *o, int dtype, int preferred)
     if (array != o && (t = py_wrap_buffer(array))) {
         t = py_dense_copy(t, dtype >= 0 ? dtype : preferred);
         result = t ? py_tensor_take(t) : NULL;
-    } else {
+    } else if (!holds_objects(o, array)) {
         result = from_odd_array(array, dtype, preferred);
     }
     Py_DECREF(array);

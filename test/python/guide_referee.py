@@ -235,6 +235,49 @@ def branches_and_loops_of_objects():
     return [[m.values, m.mask] for m in made] + [doubled(tf.ragged.constant([[1, 2], [3]]), tf.constant(3))]
 
 
+class Marked(tf.experimental.ExtensionType):
+    values: tf.Tensor
+    mask: tf.Tensor
+
+    class Spec:
+        def __init__(self, shape, dtype=tf.float32):
+            self.values = tf.TensorSpec(shape, dtype)
+            self.mask = tf.TensorSpec(shape, tf.bool)
+
+        def __repr__(self):
+            return f"Marked.Spec(shape={self.shape}, dtype={self.dtype})"
+
+        shape = property(lambda self: self.values.shape)
+        dtype = property(lambda self: self.values.dtype)
+
+
+@program
+def specifications_of_ones_own():
+    spec = Marked.Spec([None, 2])
+
+    @tf.function(input_signature=[spec])
+    def double(x):
+        return Marked(x.values * 2, x.mask)
+
+    made = double(Marked([[1.0, 2.0]], [[True, False]]))
+    return [str(spec), str(spec.mask), spec == Marked.Spec([None, 2], tf.float32), made.values, made.mask, str(tf.type_spec_from_value(made))]
+
+
+@program
+def nothing_is_no_value():
+    return [fails(f) for f in (
+        lambda: tf.constant([None, 2]), lambda: tf.constant([[1], [None]]), lambda: tf.constant(np.array([None, 1], object)),
+        lambda: tf.constant(["a", None]), lambda: tf.constant([{}]), lambda: tf.constant([None, 2.0], tf.float32), lambda: tf.constant([object()]))]
+
+
+@program
+def sizes_of_parsed_rows():
+    example = tf.train.Example(features=tf.train.Features(feature={
+        "v": tf.train.Feature(float_list=tf.train.FloatList(value=[0.5] * 3))})).SerializeToString()
+    rows = tf.data.Dataset.from_tensors(example).repeat(2).map(lambda r: tf.io.parse_single_example(r, {"v": tf.io.VarLenFeature(tf.float32)}))
+    return [str(rows.element_spec), [r["v"] for r in rows]]
+
+
 @program
 def dispatch_again():
     @tf.experimental.dispatch_for_api(tf.stack)

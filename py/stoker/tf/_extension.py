@@ -83,6 +83,27 @@ def _one_of(path, kinds, value):
     raise TypeError(f"{path}: expected one of ({names}), got {type(value).__name__!r}")
 
 
+def _of_own(spec):
+    """Methods and properties of a Spec that the program wrote. Its constructor sets the fields."""
+    if spec is None:
+        return {}
+    found = {k: v for k, v in vars(spec).items() if k not in ("__dict__", "__weakref__", "__module__", "__qualname__", "__slots__")}
+    if "__init__" in found:
+        fill = found["__init__"]
+
+        def __init__(self, *args, **kwargs):
+            self._values = {}
+            fill(self, *args, **kwargs)
+            fields = self.value_type._fields()
+            missing = [k for k in fields if k not in self._values]
+            if missing:
+                raise AttributeError(f"{type(self).__qualname__}: its constructor did not set '{missing[0]}'")
+            self._values = {k: convert(k, fields[k][0], self._values[k]) for k in fields}
+
+        found["__init__"] = __init__
+    return found
+
+
 class _Fields(type):
     """The type of extension types: finds the annotations, writes the constructor and the specification."""
 
@@ -96,8 +117,8 @@ class _Fields(type):
                 cls._own_init = base.__dict__["__init__"]
                 break
         cls._found_fields = None
-        cls.Spec = type("Spec", (ExtensionTypeSpec,), {"value_type": cls, "__module__": cls.__module__, "__qualname__": name + ".Spec",
-                                                       "__slots__": ("_values",)})
+        cls.Spec = type("Spec", (ExtensionTypeSpec,), {**_of_own(body.get("Spec")), "value_type": cls, "__module__": cls.__module__,
+                                                       "__qualname__": name + ".Spec", "__slots__": ()})
 
     def _fields(cls):
         """{name: (annotation, default)}; looked for at the first use, when forward names are known."""
@@ -299,6 +320,13 @@ class ExtensionTypeSpec(TypeSpec):
         made = cls.__new__(cls)
         made._values = {k: _spec_value(v) for k, v in value._values().items()}
         return made
+
+    def __setattr__(self, name, value):
+        """Fields that a constructor of one's own sets."""
+        if name == "_values":
+            object.__setattr__(self, name, value)
+        else:
+            self._values[name] = value
 
     def _with(self, values):
         made = type(self).__new__(type(self))

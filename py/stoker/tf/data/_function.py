@@ -16,7 +16,7 @@ import numpy as np
 from stoker import _autograph, _autograph_ops, _host_books, _stoker
 from stoker.tf import _base, errors
 from stoker.tf._base import NotTraceable, Tensor, is_symbolic, not_traceable, tensor
-from stoker.tf._specs import TensorSpec
+from stoker.tf._specs import SparseTensorSpec, TensorSpec
 from stoker.tf.data import _structure as st
 
 _current = threading.local()
@@ -417,6 +417,8 @@ def _common(first, second):
 
 
 def _open(a, b):
+    if isinstance(a, SparseTensorSpec) and isinstance(b, SparseTensorSpec) and a.shape.rank == b.shape.rank:
+        return st.merge(a, b)
     if not isinstance(a, TensorSpec) or not isinstance(b, TensorSpec):
         return _loose(a, True)
     if a.dtype != b.dtype or a.shape.rank != b.shape.rank:

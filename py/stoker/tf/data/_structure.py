@@ -267,6 +267,10 @@ def merge(a, b):
         return TensorSpec(common_shape(a.shape, b.shape), a.dtype)
     if type(a) is not type(b):
         raise TypeError(f"Incompatible types of input datasets: {a} vs. {b}.")
+    if isinstance(a, SparseTensorSpec):
+        return SparseTensorSpec(common_shape(a.shape, b.shape), a.dtype)
+    if isinstance(a, RaggedTensorSpec):
+        return RaggedTensorSpec(common_shape(a.shape, b.shape), a.dtype, a.ragged_rank, a.row_splits_dtype)
     return a
 
 
