@@ -8,7 +8,16 @@
 #include <string.h>
 
 /* More steps than the first trial of threads (trial.c) has. */
-enum { FEW = 10, MORE = 32, IN = 100, HIDDEN = 128, OUT = 10, STEPS = 100, WEIGHTS = 4, RESULTS };
+enum {
+    FEW = 10,
+    MORE = 32,
+    IN = 100,
+    HIDDEN = 128,
+    OUT = 10,
+    STEPS = 100,
+    WEIGHTS = 4,
+    RESULTS = WEIGHTS + 2
+};
 
 static const char *const NAMES[WEIGHTS] = {"w1", "b1", "w2", "b2"};
 static const int64_t SHAPES[WEIGHTS][2] = {{IN, HIDDEN}, {HIDDEN}, {HIDDEN, OUT}, {OUT}};
@@ -54,6 +63,10 @@ static stk_graph *training_graph(int64_t batch, bool mean)
     stk_g_gradients(g, loss, WEIGHTS, w, d);
     for (int i = 0; i < WEIGHTS; i++) update(g, w[i], d[i], NAMES[i], RANKS[i], SHAPES[i], mean);
     stk_g_output(g, "loss", loss);
+    /* of parts that are put together at the end, and something that needs it */
+    stk_val variance;
+    stk_g_moments(g, h, &variance);
+    stk_g_output(g, "spread", stk_g_sqrt(g, variance));
     return g;
 }
 
@@ -84,7 +97,7 @@ typedef struct plan_facts {
         summands; /* launches on two threads, their regions, products as summands */
 } plan_facts;
 
-/* The weights after some steps, and the last loss. */
+/* The weights after some steps, and the last outputs. */
 static void train(int64_t batch, bool mean, int32_t threads, bool no_fuse, stk_tensor **weights,
                   plan_facts *facts)
 {
@@ -119,6 +132,7 @@ static void train(int64_t batch, bool mean, int32_t threads, bool no_fuse, stk_t
     for (int i = 0; i < WEIGHTS; i++)
         CHECK_OK(stk_store_get(stk_program_store(p), NAMES[i], &weights[i], &err));
     CHECK_OK(stk_program_read(p, "loss", &weights[WEIGHTS], &err));
+    CHECK_OK(stk_program_read(p, "spread", &weights[WEIGHTS + 1], &err));
     stk_tensor_release(x);
     stk_tensor_release(y);
     stk_program_release(p);
@@ -140,7 +154,7 @@ static bool same_bits(stk_tensor **a, stk_tensor **b)
 }
 
 /* x . w1 is made of summands (h . w2 is too small), and both gradients have updates: five launches in two regions. Sums and updates of
- * biases, and those of the loss, join the second one: five more. With more rows those between product and gradient are shared as well:
+ * biases, the loss and the spread join the second one: seven more. With more rows those between product and gradient are shared as well:
  * seven launches in a region of their own. */
 static void check_threads(int64_t batch, bool mean, int shared, int regions)
 {
@@ -161,10 +175,10 @@ static void check_threads(int64_t batch, bool mean, int shared, int regions)
 
 TEST(any_number_of_threads_gives_the_same_bits)
 {
-    check_threads(FEW, true, 10, 2);
-    check_threads(FEW, false, 10, 2);
-    check_threads(MORE, true, 17, 3);
-    check_threads(MORE + 1, true, 10, 2); /* rows that two owners cannot halve */
+    check_threads(FEW, true, 12, 2);
+    check_threads(FEW, false, 12, 2);
+    check_threads(MORE, true, 19, 3);
+    check_threads(MORE + 1, true, 12, 2); /* rows that two owners cannot halve */
 }
 
 /* Without fusion the update is not contracted either: close, not equal. */

@@ -62,13 +62,28 @@ static inline void run_whole(const stk_launch *launch, int64_t count)
     for (int64_t i = 0; i < count; i++) run_range(&launch[i], 0, launch[i].units, 0, 0);
 }
 
+static void finish(const stk_launch *l)
+{
+    if (!l->impl->finish) return;
+    uint64_t start = stk_trace_start();
+    l->impl->finish(l);
+    stk_trace_span(start, l->label, stk_launch_span_arg(l, l->parts));
+}
+
+/* What has one part to itself is finished there, for the next one of that part may need it. */
+static void run_solo(const stk_launch *l)
+{
+    run_range(l, 0, l->units, 0, 0);
+    finish(l);
+}
+
 static inline void run_part(const group *g, int32_t part, int32_t share)
 {
     for (int64_t i = 0; i < g->count; i++) {
         const stk_launch *l = &g->launch[i];
         int64_t lo, hi;
         if (l->solo) {
-            if (l->solo == part + 1) run_range(l, 0, l->units, 0, 0);
+            if (l->solo == part + 1) run_solo(l);
             continue;
         }
         stk_part_range(l->units, g->parts, part, &lo, &hi);
@@ -92,12 +107,8 @@ static void run_group(const stk_cpu *cpu, const stk_launch *launch, int64_t coun
         for (int32_t part = 0; part < g.parts; part++) run_part(&g, part, 0);
     else
         run_whole(launch, count);
-    for (int64_t i = 0; i < count; i++) {
-        if (!launch[i].impl->finish) continue;
-        uint64_t start = stk_trace_start();
-        launch[i].impl->finish(&launch[i]);
-        stk_trace_span(start, launch[i].label, stk_launch_span_arg(&launch[i], launch[i].parts));
-    }
+    for (int64_t i = 0; i < count; i++)
+        if (!launch[i].solo) finish(&launch[i]);
 }
 
 void stk_cpu_run(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads)

@@ -13,6 +13,7 @@ typedef struct stk_cut {
     int32_t parts, threads;
     bool follows; /* in the region of the one before */
     bool few;     /* heads a region of rows that are shared out although they are few */
+    bool owned;   /* cut in two by owners.c, which one thread does without */
     int32_t solo; /* p + 1: in this region, but all of it in part p (stk_launch) */
 } stk_cut;
 static inline stk_cut *stk_cut_of(const stk_task *t) { return t->own; }

@@ -84,6 +84,7 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, 
     const stk_task *t = &p->tasks[k];
     const stk_cut *h = stk_cut_of(&p->tasks[head]), *own = stk_cut_of(t);
     if (e->no_group || p->tasks[head].kernel < 0 || t->kernel < 0 || h->parts < 2) return false;
+    if (h->owned && own->impl->finish) return false; /* its bits tell the number of parts */
     if (t->kernel == STK_K_CHAIN) {
         const stk_chain *c = t->params;
         if (c->segments != 1 || t->count % h->units) return false;

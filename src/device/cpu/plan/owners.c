@@ -121,9 +121,11 @@ bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
     double ns = ns_of(t);
     if (e->no_group || e->threads < OWNERS || t->kernel != STK_K_GEMM || c->parts != 1)
         return false;
+    if (c->impl->finish) return false; /* adds up parts of its terms */
     if (!is_gradient(p, k, &ns) && !is_in_parts(t->params)) return false;
     if (c->units < OWNERS || (alone ? ns < LEAST_NS : ns <= ALONE_NS)) return false;
     c->parts = OWNERS;
+    c->owned = true;
     c->threads = OWNERS; /* whether that pays is tried out while the program runs (trial.c) */
     t->scratch_bytes = stk_impl_memory(c->impl, t->params, OWNERS, e->threads);
     return true;
@@ -147,7 +149,8 @@ bool stk_plan_share_rows(stk_plan *p, const stk_election *e, int64_t k)
                        .scale = t->count / OWNERS,
                        .parts = OWNERS,
                        .threads = OWNERS,
-                       .few = true};
+                       .few = true,
+                       .owned = true};
         return true;
     }
     return false;
