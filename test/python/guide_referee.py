@@ -321,6 +321,24 @@ def texts_in_rows():
 
 
 @program
+def ragged_rows_in_datasets():
+    rows = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1, 2], [3], [], [4, 5, 6]]))
+    table = tf.data.Dataset.from_tensor_slices({"t": tf.ragged.constant([["a", "b"], ["c"]]), "y": [1, 2]})
+    both = tf.data.Dataset.zip((rows, tf.data.Dataset.range(4))).batch(2)
+    return [str(rows.element_spec), str(rows.batch(2).element_spec), list(rows), list(rows.batch(3)), list(rows.map(lambda x: x * 2)),
+            str(rows.map(lambda x: x * 2).element_spec), list(rows.filter(lambda x: tf.size(x) > 1)), list(rows.ragged_batch(3)), list(table),
+            list(table.batch(2)), list(rows.batch(2).unbatch().batch(3)), list(both), fails(lambda: rows.padded_batch(2))]
+
+
+@program
+def likeness_of_pictures():
+    a = tf.reshape(tf.range(180 * 177 * 3, dtype=tf.float32) % 251, (1, 180, 177, 3)) / 251
+    b = tf.clip_by_value(a * 0.8 + 0.1, 0, 1)
+    return [np.round(tf.image.ssim_multiscale(a, b, 1.0), 3), np.round(tf.image.ssim_multiscale(a[0], b[0], 1.0), 3),
+            tf.image.ssim(a, b, 1.0, return_index_map=True).shape.as_list(), fails(lambda: tf.image.ssim_multiscale(a[:, :100], b[:, :100], 1.0))]
+
+
+@program
 def moved_texts_keep_what_they_say():
     made = []
     for n in (1, 30):

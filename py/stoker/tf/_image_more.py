@@ -225,3 +225,32 @@ def image_gradients(image):
         raise ValueError(f"image_gradients expects a 4D tensor [batch_size, h, w, d], not {image.shape}.")
     dy, dx = image[:, 1:] - image[:, :-1], image[:, :, 1:] - image[:, :, :-1]
     return o.pad(dy, [[0, 0], [0, 1], [0, 0], [0, 0]]), o.pad(dx, [[0, 0], [0, 0], [0, 1], [0, 0]])
+
+
+def ssim_multiscale(img1, img2, max_val, power_factors=(0.0448, 0.2856, 0.3001, 0.2363, 0.1333), filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03):
+    """The likeness of structures at five sizes, each half of the one before, and that of light at the smallest."""
+    from stoker.tf.image import convert_image_dtype, _ssim_parts
+
+    x, y = convert_image_dtype(img1, "float32"), convert_image_dtype(img2, "float32")
+    if len(dims(x)) == 3:
+        return ssim_multiscale(o.expand_dims(x, 0), o.expand_dims(y, 0), max_val, power_factors, filter_size, filter_sigma, k1, k2)[0]
+    if any(size // 2 ** (len(power_factors) - 1) < filter_size for size in dims(x)[1:3]):
+        errors.invalid(f"ssim_multiscale: pictures of {dims(x)[1:3]} are too small to be halved {len(power_factors) - 1} times for a filter of {filter_size}", "Assert")
+    made, whole = None, None
+    for n, power in enumerate(power_factors):
+        if n:
+            x, y = (_halved(v) for v in (x, y))
+        whole, structure = _ssim_parts(x, y, max_val, filter_size, filter_sigma, k1, k2)
+        part = o.pow(o.maximum(whole if n == len(power_factors) - 1 else structure, 0.0), power)
+        made = part if made is None else made * part
+    return o.reduce_mean(made, axis=[-1])
+
+
+def _halved(x):
+    """Means of 2 x 2 pixels; an odd row or column meets its mirror image."""
+    from stoker.tf import _nn
+
+    odd = [d % 2 for d in dims(x)]
+    if odd[1] or odd[2]:
+        x = o.pad(x, [[0, 0], [0, odd[1]], [0, odd[2]], [0, 0]], "SYMMETRIC")
+    return _nn.avg_pool(x, 2, 2, "VALID")

@@ -340,6 +340,17 @@ def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03
     x, y = convert_image_dtype(img1, _float32), convert_image_dtype(img2, _float32)
     if len(_dims(x)) == 3:
         return ssim(_o.expand_dims(x, 0), _o.expand_dims(y, 0), max_val, filter_size, filter_sigma, k1, k2)[0]
+    if return_index_map:
+        return _o.reduce_mean(_ssim_map(x, y, max_val, filter_size, filter_sigma, k1, k2)[0], axis=[-1])
+    return _o.reduce_mean(_ssim_parts(x, y, max_val, filter_size, filter_sigma, k1, k2)[0], axis=[-1])
+
+
+def _ssim_parts(x, y, max_val, filter_size, filter_sigma, k1, k2):
+    """Of each channel: the likeness, and that of the structure alone."""
+    return tuple(_o.reduce_mean(v, axis=[-3, -2]) for v in _ssim_map(x, y, max_val, filter_size, filter_sigma, k1, k2))
+
+
+def _ssim_map(x, y, max_val, filter_size, filter_sigma, k1, k2):
     peak, channels = float(_static(max_val)), _dims(x)[-1]
     line = _np.exp(-((_np.arange(filter_size) - (filter_size - 1) / 2) ** 2) / (2 * filter_sigma**2))
     kernel = _np.outer(line, line) / line.sum() ** 2
@@ -355,9 +366,7 @@ def ssim(img1, img2, max_val, filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03
     cross = blur(x * y) * 2.0
     power = blur(_o.square(x) + _o.square(y))
     structure = (cross - both + c2) / (power - squares + c2)
-    if return_index_map:
-        return _o.reduce_mean(light * structure, axis=[-1])
-    return _o.reduce_mean(_o.reduce_mean(light * structure, axis=[-3, -2]), axis=[-1])
+    return light * structure, structure
 
 
 def sobel_edges(image):

@@ -129,6 +129,7 @@ def fields_of(spec):
         return []
     if isinstance(spec, RaggedTensorSpec):
         inner = [-1] + ([-1 if d is None else d for d in spec.shape.as_list()[spec.ragged_rank + 1:]])
+        inner = inner if spec.ragged_rank else _sizes(spec.shape)
         return [(spec.dtype, inner, False)] + [(spec.row_splits_dtype, [-1], False)] * spec.ragged_rank
     if isinstance(spec, SparseTensorSpec):
         rank = -1 if spec.shape.rank is None else spec.shape.rank
@@ -247,9 +248,9 @@ def without_batch(spec):
         return spec
     if isinstance(spec, RaggedTensorSpec):
         inner = spec.shape.as_list()[1:]
-        if spec.ragged_rank <= 1:
+        if not spec.ragged_rank:
             return TensorSpec(inner, spec.dtype)
-        return RaggedTensorSpec(inner, spec.dtype, spec.ragged_rank - 1, spec.row_splits_dtype)
+        return RaggedTensorSpec(inner, spec.dtype, spec.ragged_rank - 1, spec.row_splits_dtype)  # rows of a rank 0 are tensors
     if isinstance(spec, SparseTensorSpec):
         return SparseTensorSpec(spec.shape.as_list()[1:], spec.dtype)
     return TensorSpec(None if spec.shape.rank is None else spec.shape.as_list()[1:], spec.dtype)
