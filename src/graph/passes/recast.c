@@ -1,8 +1,7 @@
-/* recast.c - every elementwise reader of a widened half value widens it by itself, and so do the sums of a norm's gradient.
+/* recast.c - every elementwise reader of a widened half value widens it by itself.
  *
  *     f = cast(h, float32), read by a norm's statistics and by three chains: the chains read h, half the bytes, and widen it as it
- *     is loaded. f is left to the statistics, which run behind it part by part, so that it is no longer stored as a whole. Least of
- *     all from the forward to the backward pass.
+ *     is loaded. f is left to the statistics, which run behind it part by part, so that it is no longer stored as a whole.
  *
  * To be run last: simplify would find the casts equal again. */
 #include "graph/ir/rewrite.h"
@@ -28,8 +27,7 @@ static stk_val recast_node(stk_rewrite *rw, const stk_node *old, const stk_val *
     enum { MOST = 3 };
     stk_val own[MOST];
     bool any = false;
-    if (!stk_op_is_elementwise((stk_op)old->op) && old->op != STK_OP_COLUMN_SUMS) return 0;
-    if (old->nin > MOST) return 0;
+    if (!stk_op_is_elementwise((stk_op)old->op) || old->nin > MOST) return 0;
     for (int32_t i = 0; i < old->nin; i++) {
         own[i] = in[i];
         for (int32_t j = 0; j < i; j++)
