@@ -236,6 +236,15 @@ static bool says_complex(PyObject *o)
     static const char *const asks[] = {"dtype", "name", "__name__"};
     if (!o || o == Py_None || py_is_tensor(o) || py_is_variable(o)) return false;
     if (PyComplex_Check(o)) return true;
+    if (PyFloat_Check(o) || PyLong_Check(o)) return false;
+    if (PyList_Check(o) || PyTuple_Check(o)) {
+        bool found = false;
+        for (Py_ssize_t i = 0; !found && i < PySequence_Fast_GET_SIZE(o); i++) {
+            PyObject *item = PySequence_Fast_GET_ITEM(o, i);
+            found = !PyUnicode_Check(item) && says_complex(item);
+        }
+        return found;
+    }
     if (PyUnicode_Check(o)) {
         const char *text = PyUnicode_AsUTF8(o);
         return text && !strncmp(text, "complex", 7);

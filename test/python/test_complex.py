@@ -118,4 +118,5 @@ def test_variables():
     close(v, [1j, 4j])
     close(v.assign_add([1, 1j]).assign_sub([1j, 0]), [1, 5j])
     close(tf.where([True, False], v, tf.ones_like(v)), [1 + 0j, 1])
+    assert tf.Variable([[5, 6 + 1j]]).numpy().tolist() == [[5, 6 + 1j]] and tf.Variable(["complex"]).dtype == tf.string
     assert tf.Variable(1 + 2j).dtype == tf.complex128 and tf.zeros_like(v, tf.float32).dtype == tf.float32
