@@ -68,6 +68,22 @@ STK_API stk_val stk_g_sparse_softmax_cross_entropy(stk_graph *g, stk_val logits,
 /* By element: -labels log(sigmoid(logits)) - (1 - labels) log(1 - sigmoid(logits)). */
 STK_API stk_val stk_g_sigmoid_cross_entropy(stk_graph *g, stk_val logits, stk_val labels);
 
+/* ---- attention ------------------------------------------------------------------------------------------------- */
+typedef struct stk_attention_options {
+    double scale; /* of the scores; 0: 1 / sqrt(depth) */
+    bool causal;  /* query i sees keys 0 .. i only */
+    /* bool, broadcastable to [batch, heads, queries, keys]: may the query see the key? 0: all may */
+    stk_val mask;
+} stk_attention_options;
+STK_API stk_attention_options stk_attention_options_defaults(void); /* 0, false, none */
+/* softmax(scale q k^T) v for each head: query[batch, queries, heads, depth], key[batch, keys, heads, depth],
+ * value[batch, keys, heads, width] -> [batch, queries, heads, width], in one operation that never has more than four million
+ * scores in memory.
+ * Keys and values may have fewer heads, if their number divides that of the query: each serves several in a row. A query that
+ * sees no key takes the mean of all values. */
+STK_API stk_val stk_g_attention(stk_graph *g, stk_val query, stk_val key, stk_val value,
+                                const stk_attention_options *options);
+
 /* ---- norms -------------------------------------------------------------------------------------------------- */
 /* Mean and (biased) variance of each channel (last axis) over all other axes. */
 STK_API stk_val stk_g_moments(stk_graph *g, stk_val x, stk_val *variance);

@@ -45,6 +45,13 @@ BUILD(threshold)
 BUILD(glu) { ONE(stk_g_glu(b->g, b->x[0], (int32_t)py_int(b))); }
 BUILD(softmax) { ONE(stk_g_softmax(b->g, b->x[0], (int32_t)py_int(b))); }
 BUILD(log_softmax) { ONE(stk_g_log_softmax(b->g, b->x[0], (int32_t)py_int(b))); }
+BUILD(attention)
+{
+    stk_val query = *b->x++, key = *b->x++, value = *b->x++, mask = py_maybe(b);
+    stk_attention_options o = {.mask = mask, .causal = py_int(b) != 0};
+    o.scale = py_real(b);
+    ONE(stk_g_attention(b->g, query, key, value, &o));
+}
 BUILD(softmax_cross_entropy)
 {
     ONE(stk_g_softmax_cross_entropy(b->g, b->x[1], b->x[0], py_real(b)));

@@ -14,6 +14,23 @@ typedef struct stk_softmax_params {
     int32_t dtype;
 } stk_softmax_params;
 
+/* ---- attention: each query of a head looks at all keys -------------------------------------------------------
+ * attention       in q, k, v, [mask]              out y, stats
+ * attention_grad  in q, k, v, stats, dy, [mask]   out dq, dk, dv
+ * q[batch,queries,heads,depth], k[batch,keys,kv_heads,depth], v[batch,keys,kv_heads,width], y[batch,queries,heads,width];
+ * heads / kv_heads heads in a row share one of keys and values. stats[batch,heads,2,queries]: the largest score of a query,
+ * and 1 / sum of e^(score - largest); with `keep` stats[batch,heads,2+keys,queries], where
+ * e^(score - largest) follow, key by key for each STK_ATTENTION_KEPT queries in turn. Where the mask (one byte each) is 0, and with `causal` for keys behind the query, the
+ * score is STK_ATTENTION_HIDDEN. Steps of the mask are in elements; 0: the same for all. */
+#define STK_ATTENTION_HIDDEN (-1e9)
+enum { STK_ATTENTION_KEPT = 64 };
+typedef struct stk_attention_params {
+    int64_t batch, heads, kv_heads, queries, keys, depth, width;
+    int64_t mask_batch, mask_head, mask_key, mask_query; /* mask_query: 0 or 1 */
+    double scale;
+    int32_t causal, masked, keep, dtype;
+} stk_attention_params;
+
 /* ---- xent: cross entropy of softmax(logits) against labels ------------------------------------
  * in logits[rows,n], labels          out loss[rows], grad[rows,n] = d loss / d logits
  * label is the logits' dtype: labels[rows,n] are weights of the classes;

@@ -233,6 +233,21 @@ def _for_heads(x, heads):
     return _o.reshape(x, [batch, rows, heads, width])
 
 
+def _is_one_operation(query, key, value, mask, scale):
+    """Whether the engine's attention takes it and is fast: float32, known sizes, a mask of as many axes at most."""
+    shapes = [t.shape.as_list() for t in (query, key, value)]
+    q, k, v = shapes
+    if query.dtype.name != "float32" or not isinstance(scale, (int, float, _np.floating)) or scale == 0:
+        return False
+    if any(n is None for shape in shapes for n in shape) or not (q[0] == k[0] == v[0] and k[1:3] == v[1:3] and q[3] == k[3]):
+        return False
+    if k[1] < 1 or k[2] < 1 or q[2] % k[2] or q[3] < 1:
+        return False
+    full = [q[0], q[2], q[1], k[1]]
+    have = [] if mask is None else mask.shape.as_list()
+    return len(have) <= 4 and all(n in (1, m) for n, m in zip(reversed(have), reversed(full)))
+
+
 def dot_product_attention(query, key, value, bias=None, mask=None, scale=None, is_causal=False, flash_attention=None,
                           attn_logits_soft_cap=None):
     if flash_attention:
@@ -244,8 +259,12 @@ def dot_product_attention(query, key, value, bias=None, mask=None, scale=None, i
     dtype = backend.result_type(query.dtype, key.dtype, value.dtype, float)
     query, key, value = (convert_to_tensor(t, dtype) for t in (query, key, value))
     heads = query.shape.as_list()[2]
-    key, value = _for_heads(key, heads), _for_heads(value, heads)
     scale = 1.0 / _np.sqrt(query.shape.as_list()[-1]) if scale is None else scale
+    if bias is None and attn_logits_soft_cap is None:
+        keep = None if mask is None else convert_to_tensor(mask, "bool")
+        if _is_one_operation(query, key, value, keep, scale):
+            return _o.attention(query, key, value, keep, bool(is_causal), float(scale))
+    key, value = _for_heads(key, heads), _for_heads(value, heads)
     compute = backend.result_type(dtype, "float32")
     logits = _stoker.einsum("BTNH,BSNH->BNTS", [query, key])
     logits = convert_to_tensor(logits, compute) * convert_to_tensor(scale, compute)

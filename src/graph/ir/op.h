@@ -75,6 +75,8 @@ typedef struct stk_opdef {
     double (*cost)(const stk_graph *g, const stk_node *n); /* (optional) flops */
     /* (optional, with WIDEN) this device computes the node in half types as they are */
     bool (*half)(const stk_graph *g, const stk_node *n, stk_device *device);
+    /* (optional) what it stands for in plain ops; takes its place on devices that lack the kernel (passes/expand.c) */
+    void (*compose)(stk_graph *g, const stk_node *node, const stk_val *in, stk_val *out);
     int16_t ew; /* stk_ew + 1 for elementwise ops, else 0 */
 } stk_opdef;
 

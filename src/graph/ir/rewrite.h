@@ -43,6 +43,8 @@ typedef struct stk_islands {
 } stk_islands;
 stk_status stk_pass_place(const stk_graph *g, stk_device *device, stk_islands *list,
                           stk_graph **out, stk_error *err);
+/* Fused ops as plain ones, where the device lacks their kernel. */
+stk_status stk_pass_expand(const stk_graph *g, stk_device *device, stk_graph **out, stk_error *err);
 /* Half types, where the device computes only in float32. */
 stk_status stk_pass_widen(const stk_graph *g, stk_device *device, stk_graph **out, stk_error *err);
 

@@ -39,8 +39,11 @@ static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fus
         {"summands", stk_pass_summands}, {"contract", stk_pass_contract},
         {"sweep", stk_pass_simplify},    {"recast", stk_pass_recast}};
     size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
-    stk_graph *now = NULL;
-    STK_TRY(stk_pass_widen(g, device, &now, err));
+    stk_graph *now = NULL, *plain = NULL;
+    if (!device->caps.complete) STK_TRY(stk_pass_expand(g, device, &plain, err));
+    stk_status widened = stk_pass_widen(plain ? plain : g, device, &now, err);
+    stk_graph_release(plain);
+    if (widened != STK_OK) return widened;
     dump_after(now, "widen");
     for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;

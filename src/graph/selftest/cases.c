@@ -240,6 +240,15 @@ static stk_val softmax(stk_case_graph *c, const int64_t *n)
     stk_val x = input(c, c->real, -4, 4, SHAPE(n[0], n[1]));
     return n[2] ? stk_g_log_softmax(c->g, x, 1) : stk_g_softmax(c->g, x, 1);
 }
+/* n: batch, queries, keys, heads, heads of keys, size, how (1 causal, 2 masked, 3 both) */
+static stk_val attention(stk_case_graph *c, const int64_t *n)
+{
+    stk_val q = REAL(n[0], n[1], n[3], n[5]), k = REAL(n[0], n[2], n[4], n[5]);
+    stk_attention_options o = {.causal = n[6] & 1};
+    if (n[6] & 2) o.mask = input(c, STK_BOOL, 0, 1, SHAPE(n[0], 1, n[1], n[2]));
+    c->tolerance = c->real == STK_F32 ? 2e-4 : 0;
+    return stk_g_attention(c->g, q, k, REAL(n[0], n[2], n[4], n[5]), &o);
+}
 /* n: rows, columns, sparse */
 static stk_val cross_entropy(stk_case_graph *c, const int64_t *n)
 {
@@ -384,6 +393,11 @@ static const stk_case ROWS[] = {
     {"softmax", softmax, {33, 64, 0}, F32},
     {"softmax", softmax, {9, 257, 1}, F32},
     {"softmax", softmax, {9, 33, 1}, F64},
+    {"attention", attention, {2, 1, 7, 1, 1, 5, 0}, F32},
+    {"attention", attention, {17, 9, 16, 2, 1, 8, 0}, F32},
+    {"attention", attention, {1, 65, 65, 2, 2, 17, 1}, F32},
+    {"attention", attention, {3, 20, 33, 2, 2, 16, 2}, F32},
+    {"attention", attention, {2, 7, 7, 2, 2, 4, 3}, F64},
     {"cross_entropy", cross_entropy, {5, 3, 0}, F32},
     {"cross_entropy", cross_entropy, {33, 10, 0}, F32},
     {"cross_entropy", cross_entropy, {9, 101, 0}, F32},

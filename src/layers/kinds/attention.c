@@ -238,14 +238,13 @@ static stk_val project(stk_layer_call *c, const char *scope, stk_val x, int32_t 
     return stk_g_add(c->g, y, stk_g_reshape(c->g, b, 1, &out));
 }
 
-/* [b, t, heads * size] -> [b, heads, t, size] */
-static stk_val by_head(stk_graph *g, stk_val x, int64_t heads, int64_t size)
+/* [b, t, heads, size] <-> [b, heads, t, size] */
+static stk_val swap_heads(stk_graph *g, stk_val x)
 {
-    int64_t sizes[] = {stk_g_dim(g, x, 0), stk_g_dim(g, x, 1), heads, size};
-    return stk_g_transpose(g, stk_g_reshape(g, x, 4, sizes), (int32_t[]){0, 2, 1, 3});
+    return stk_g_transpose(g, x, (int32_t[]){0, 2, 1, 3});
 }
 
-/* Fewer heads than the query has are used by several of them. */
+/* Fewer heads than the query has are used by several of them: [b, heads, t, size]. */
 static stk_val shared(stk_graph *g, stk_val x, int64_t heads, int64_t times)
 {
     if (times == 1) return x;
@@ -254,13 +253,13 @@ static stk_val shared(stk_graph *g, stk_val x, int64_t heads, int64_t times)
     return stk_g_reshape(g, x, 4, (int64_t[]){b, heads * times, t, size});
 }
 
+/* [b, t, heads, size] */
 static stk_val heads_of(stk_layer_call *c, const char *scope, stk_val x, int64_t heads,
                         int64_t size)
 {
-    const mha *o = c->config;
     int64_t shape[] = {stk_g_dim(c->g, x, 2), heads, size};
-    stk_val y = by_head(c->g, project(c, scope, x, 3, shape, 1), heads, size);
-    return shared(c->g, y, heads, o->num_heads / heads);
+    int64_t sizes[] = {stk_g_dim(c->g, x, 0), stk_g_dim(c->g, x, 1), heads, size};
+    return stk_g_reshape(c->g, project(c, scope, x, 3, shape, 1), 4, sizes);
 }
 
 /* Whether keys are within so many steps of the query: bool [1, t, s]. */
@@ -272,61 +271,80 @@ static stk_val window_mask(stk_graph *g, int64_t t, int64_t s, int64_t window)
                     stk_g_scalar(g, STK_I32, (double)window));
 }
 
-/* bool, broadcastable to [b, t, s]; 0: everything is seen */
-static stk_val attention_mask(stk_layer_call *c, const mha_inputs *in)
+/* bool, broadcastable to [b, heads, t, s]; 0: everything is seen. *causal: what use_causal_mask hides is not in it. */
+static stk_val attention_mask(stk_layer_call *c, const mha_inputs *in, bool *causal)
 {
     stk_graph *g = c->g;
+    const mha *o = c->config;
+    int64_t t = stk_g_dim(g, in->query, 1), s = stk_g_dim(g, in->value, 1);
     stk_val mask = 0;
     if (in->query_mask) mask = stk_g_expand_dims(g, in->query_mask, 2);
     if (in->value_mask) mask = both(g, mask, stk_g_expand_dims(g, in->value_mask, 1));
     if (in->key_mask) mask = both(g, mask, stk_g_expand_dims(g, in->key_mask, 1));
-    if (stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false))
-        mask =
-            both(g, mask, causal_mask(g, stk_g_dim(g, in->query, 1), stk_g_dim(g, in->value, 1)));
-    const mha *o = c->config;
+    *causal = stk_json_bool(stk_json_get(c->arguments, "use_causal_mask"), false);
     if (o->sliding_window != STK_NONE)
-        mask = both(g, mask,
-                    window_mask(g, stk_g_dim(g, in->query, 1), stk_g_dim(g, in->value, 1),
-                                o->sliding_window));
-    if (!in->attention_mask) return mask;
-    return both(g, mask, stk_g_cast(g, in->attention_mask, STK_BOOL));
+        mask = both(g, mask, window_mask(g, t, s, o->sliding_window));
+    if (in->attention_mask) mask = both(g, mask, stk_g_cast(g, in->attention_mask, STK_BOOL));
+    return mask && stk_g_rank(g, mask) == 3 ? stk_g_expand_dims(g, mask, 1) : mask;
 }
 
-/* Weights of the values, [b, heads, t, s]. */
-static stk_val attend(stk_layer_call *c, const mha_inputs *in, stk_val query, stk_val key)
+/* Weights of the values, [b, heads, t, s], for those who want to see them or drop some. */
+static stk_val weights_of(stk_layer_call *c, stk_val query, stk_val key, stk_val mask, bool causal)
 {
     const mha *o = c->config;
     stk_graph *g = c->g;
     stk_dtype dtype = c->compute;
-    query = stk_g_mul(g, query, stk_g_scalar(g, dtype, 1 / sqrt((double)o->key_dim)));
-    stk_val scores = stk_g_matmul_t(g, query, key, false, true), mask = attention_mask(c, in);
-    if (mask) {
-        if (stk_g_rank(g, mask) == 3) mask = stk_g_expand_dims(g, mask, 1);
-        scores = stk_g_select(g, mask, scores, stk_g_scalar(g, dtype, large_negative(dtype)));
-    }
+    query =
+        stk_g_mul(g, swap_heads(g, query), stk_g_scalar(g, dtype, 1 / sqrt((double)o->key_dim)));
+    key = shared(g, swap_heads(g, key), o->num_key_value_heads,
+                 o->num_heads / o->num_key_value_heads);
+    stk_val scores = stk_g_matmul_t(g, query, key, false, true);
+    if (causal)
+        mask = both(
+            g, mask,
+            stk_g_expand_dims(g, causal_mask(g, stk_g_dim(g, query, 2), stk_g_dim(g, key, 2)), 1));
+    if (mask) scores = stk_g_select(g, mask, scores, stk_g_scalar(g, dtype, large_negative(dtype)));
     return stk_g_softmax(g, scores, -1);
 }
 
-/* The query, gate and attention of folded inputs: [b, t, heads * size]. */
+/* [b, t, heads, size] by way of the weights. */
+static stk_val look_by_weights(stk_layer_call *c, stk_val weights, stk_val value)
+{
+    const mha *o = c->config;
+    stk_graph *g = c->g;
+    if (c->training && o->dropout > 0) {
+        stk_random_options random = stk_c_random(c, o->seed);
+        weights = stk_g_dropout(g, weights, o->dropout, NULL, &random);
+    }
+    value = shared(g, swap_heads(g, value), o->num_key_value_heads,
+                   o->num_heads / o->num_key_value_heads);
+    return swap_heads(g, stk_g_matmul(g, weights, value));
+}
+
+/* The query, gate and attention of folded inputs: [b, t, heads * size]. *weights: wanted if not NULL. */
 static stk_val attended(stk_layer_call *c, const mha_inputs *in, int64_t size, stk_val *weights)
 {
     const mha *o = c->config;
     stk_graph *g = c->g;
-    stk_val query = heads_of(c, "query", in->query, o->num_heads, o->key_dim);
+    bool causal, plain = weights || (c->training && o->dropout > 0);
+    plain |= c->compute != STK_F32; /* products of half types are faster than a kernel in float32 */
+    stk_val query = heads_of(c, "query", in->query, o->num_heads, o->key_dim), seen;
     stk_val key = heads_of(c, "key", in->key, o->num_key_value_heads, o->key_dim), gate = 0;
     if (o->use_gate) gate = stk_g_sigmoid(g, heads_of(c, "gate", in->query, o->num_heads, size));
     stk_val value = heads_of(c, "value", in->value, o->num_key_value_heads, size);
-    stk_val used = *weights = attend(c, in, query, key);
-    if (c->training && o->dropout > 0) {
-        stk_random_options random = stk_c_random(c, o->seed);
-        used = stk_g_dropout(g, used, o->dropout, NULL, &random);
+    stk_val mask = attention_mask(c, in, &causal);
+    if (plain) {
+        stk_val all = weights_of(c, query, key, mask, causal);
+        seen = look_by_weights(c, all, value);
+        if (weights) *weights = all;
+    } else {
+        stk_attention_options look = {.causal = causal, .mask = mask};
+        seen = stk_g_attention(g, query, key, value, &look);
     }
-    stk_val seen = stk_g_matmul(g, used, value);
     if (gate) seen = stk_g_mul(g, seen, gate);
-    stk_val y = stk_g_transpose(g, seen, (int32_t[]){0, 2, 1, 3});
     int64_t sizes[3] = {stk_g_dim(g, in->query, 0), stk_g_dim(g, in->query, 1),
                         o->num_heads * size};
-    return stk_g_reshape(g, y, 3, sizes);
+    return stk_g_reshape(g, seen, 3, sizes);
 }
 
 /* [b, heads, t, s] of the folded batch -> [batch.., heads, steps of the query.., steps of the key..] */
@@ -350,7 +368,8 @@ static void call_mha(stk_layer_call *c)
     stk_graph *g = c->g;
     mha_inputs in = {0}, flat;
     folding f = {0};
-    stk_val weights;
+    stk_val weights = 0;
+    bool show = stk_json_bool(stk_json_get(c->arguments, "return_attention_scores"), false);
     int64_t shape[STK_MAX_RANK] = {o->num_heads,
                                    o->value_dim == STK_NONE ? o->key_dim : o->value_dim};
     int32_t nout = o->output_shape.n > 0 ? o->output_shape.n : 1;
@@ -364,13 +383,13 @@ static void call_mha(stk_layer_call *c)
     flat.value = folded(g, in.value, &f);
     flat.key = folded(g, in.key, &f);
     if (in.attention_mask) flat.attention_mask = folded_mask(g, in.attention_mask, &in, &f);
-    stk_val y = attended(c, &flat, shape[1], &weights);
+    stk_val y = attended(c, &flat, shape[1], show ? &weights : NULL);
     shape[2] = stk_g_dim(g, in.query, -1);
     for (int32_t i = 0; i < o->output_shape.n; i++) shape[2 + i] = o->output_shape.v[i];
     y = project(c, "attention_output", y, 2 + nout, shape, 2);
     c->y[0] = unfolded(g, y, in.query, &f, nout, shape + 2);
     c->ymask[0] = in.query_mask;
-    if (stk_json_bool(stk_json_get(c->arguments, "return_attention_scores"), false)) {
+    if (show) {
         c->ny = 2;
         c->y[1] = unfolded_weights(g, weights, &in, &f);
     }
