@@ -3,6 +3,7 @@
 #include "problem.h"
 
 #include "base/convert.h"
+#include "device/cpu/conv_few.h"
 #include "device/cpu/isa.h"
 
 static const stk_kernel kernels[] = {STK_K_CONV, STK_K_CONV_BWD_DATA, STK_K_CONV_BWD_WEIGHT};
@@ -150,13 +151,25 @@ static double tolerance_of(const stk_conv *c, stk_kernel kernel, const char *nam
     return strcmp(name, "winograd6") ? 1e-5 : 1e-5 * sqrt(terms);
 }
 
-static void compare(const conv_case *k, stk_kernel kernel, const char *name)
+/* Leaves one number in `sparse` of dy's: of all images, or of every second one only. 1: as it is. */
+static void thin_out(const stk_conv *c, stk_kernel kernel, float *a, float *b, int64_t sparse,
+                     bool all)
+{
+    float *dy = kernel == STK_K_CONV_BWD_DATA ? a : kernel == STK_K_CONV_BWD_WEIGHT ? b : NULL;
+    const int64_t each = volume(c->out) * c->oc;
+    for (int64_t i = 0; dy && sparse > 1 && i < c->n * each; i++)
+        if ((all || i / each % 2) && (i * 7919 + i / 31) % sparse) dy[i] = 0;
+}
+
+static void compare(const conv_case *k, stk_kernel kernel, const char *name, int64_t sparse,
+                    bool all)
 {
     stk_conv c = problem(k, STK_F32);
     int64_t n[3];
     if (!takes_problem(kernel, name, &c)) return;
     sizes(&c, kernel, n);
     float *a = make(n[0], 1), *b = make(n[1], 2);
+    thin_out(&c, kernel, a, b, sparse, all);
     float *expected = run_once(kernel, "ref", &c, a, b, n[2], 1, false);
     for (int32_t parts = 1; parts <= (k->n ? k->n : 1); parts++) {
         float *got = run_once(kernel, name, &c, a, b, n[2], parts, parts % 2 == 0);
@@ -175,7 +188,58 @@ TEST(kernels_agree_with_ref)
     EACH_ISA
     for (int i = 0; i < KERNELS; i++)
         for (int j = 0; j < NAMES; j++)
-            for (int k = 0; k < CASES; k++) compare(&cases[k], kernels[i], names[j]);
+            for (int k = 0; k < CASES; k++) compare(&cases[k], kernels[i], names[j], 1, true);
+}
+
+/* dy with few numbers, in all images or in some, is added up number by number; with some more it is not. */
+TEST(few_numbers_agree_with_ref)
+{
+    static const int64_t sparse[] = {17, 300};
+    EACH_ISA
+    for (int i = 1; i < KERNELS; i++)
+        for (int j = 0; j < NAMES; j++)
+            for (int k = 0; k < CASES; k++)
+                for (int s = 0; s < 2; s++) {
+                    stk_conv c = problem(&cases[k], STK_F32);
+                    if (!stk_conv_few_floats(&c)) continue;
+                    compare(&cases[k], kernels[i], names[j], sparse[s], true);
+                    compare(&cases[k], kernels[i], names[j], sparse[s], false);
+                }
+}
+
+/* That this way is taken can be seen: what is zero is not multiplied, so an infinite weight spoils nothing but its own filter. */
+static bool skips_zeros(stk_kernel kernel, const char *name, int64_t sparse)
+{
+    const conv_case text = {"text", 4, 24, 16, 1, {1, 1, 120}, {1, 1, 5}, ONE, ONE, {0}, {0}};
+    stk_conv c = problem(&text, STK_F32);
+    int64_t n[3];
+    CHECK(takes_problem(kernel, name, &c));
+    sizes(&c, kernel, n);
+    float *a = make(n[0], 1), *b = make(n[1], 2), *other = kernel == STK_K_CONV_BWD_DATA ? b : a;
+    thin_out(&c, kernel, a, b, sparse, true);
+    for (int64_t i = 0; i < c.n * volume(c.out); i++)
+        (kernel == STK_K_CONV_BWD_DATA ? a : b)[i * c.oc] = 0;
+    for (int64_t i = 0; i < 5 * 24 && kernel == STK_K_CONV_BWD_DATA; i++) other[i * 16] = INFINITY;
+    if (kernel == STK_K_CONV_BWD_WEIGHT) other[0] = INFINITY;
+    for (int64_t o = 0; o < c.oc && kernel == STK_K_CONV_BWD_WEIGHT; o++) b[o] = 0;
+    float *out = run_once(kernel, name, &c, a, b, n[2], 2, false);
+    bool finite = true;
+    for (int64_t i = 0; i < n[2]; i++) finite &= (bool)isfinite(out[i]);
+    stk_free(a);
+    stk_free(b);
+    stk_free(out);
+    return finite;
+}
+
+TEST(few_numbers_are_added_one_by_one)
+{
+    static const char *const able[] = {"own", "winograd6"};
+    EACH_ISA
+    for (int i = 1; i < KERNELS; i++)
+        for (int j = 0; j < 2; j++) {
+            CHECK(skips_zeros(kernels[i], able[j], 40));
+            CHECK(!skips_zeros(kernels[i], able[j], 4));
+        }
 }
 
 /* ---- bfloat16: the reference in float on the same numbers, rounded ------------------------------ */
@@ -191,13 +255,14 @@ static const char *const half_names[] = {"onednn",    "pairs", "winograd",
                                          "winograd6", "wide",  "tiles"};
 enum { HALF_NAMES = sizeof half_names / sizeof half_names[0], TILES = HALF_NAMES - 1 };
 
-static void compare_halves(const conv_case *k, stk_kernel kernel, const char *name)
+static void compare_halves(const conv_case *k, stk_kernel kernel, const char *name, int64_t sparse)
 {
     stk_conv c = problem(k, STK_BF16), floats = problem(k, STK_F32);
     int64_t n[3];
     if (!takes_problem(kernel, name, &c)) return;
     sizes(&c, kernel, n);
     float *a = make(n[0], 1), *b = make(n[1], 2), *got = stk_malloc((size_t)n[2] * sizeof *got);
+    thin_out(&c, kernel, a, b, sparse, k->n % 2);
     void *left = halves(a, n[0]), *right = halves(b, n[1]);
     for (int64_t i = 0; i < n[0]; i++) a[i] = (float)stk_load_f64(STK_BF16, (uint16_t *)left + i);
     for (int64_t i = 0; i < n[1]; i++) b[i] = (float)stk_load_f64(STK_BF16, (uint16_t *)right + i);
@@ -233,7 +298,9 @@ TEST(bfloat16_agrees_with_ref)
                 for (int k = 0; k < CASES; k++) {
                     stk_conv c = problem(&cases[k], STK_BF16);
                     taken[j] += takes_problem(kernels[i], half_names[j], &c);
-                    compare_halves(&cases[k], kernels[i], half_names[j]);
+                    compare_halves(&cases[k], kernels[i], half_names[j], 1);
+                    if (i && stk_conv_few_floats(&c))
+                        compare_halves(&cases[k], kernels[i], half_names[j], 40);
                 }
         for (int j = 1; j < TILES; j++) CHECK(set || !stk_isa_has_pairs() || taken[j] > 20);
         CHECK(taken[TILES] > 30 || !set);

@@ -11,6 +11,7 @@
 
 #if STK_HAVE_ONEDNN
 
+#include "device/cpu/conv_few.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
@@ -303,6 +304,10 @@ static dnnl_status_t make_all(dnn_state *s, const stk_launch *launch)
     if (status == dnnl_success) status = make_reorder(s, c);
     if (status != dnnl_success) return status;
     s->part_bytes = s->blocked_bytes + s->scratchpad_bytes;
+    if (s->kind == BACK_DATA) {
+        const int64_t few = stk_conv_few_floats(c) * (int64_t)sizeof(float);
+        s->part_bytes = stk_max_i64(s->part_bytes, stk_round_up(few, 4096));
+    }
     s->memory_bytes = s->part_bytes * s->parts;
     s->memory = stk_alloc_pages((size_t)s->memory_bytes);
     s->lane = stk_calloc((size_t)s->parts, sizeof *s->lane);
@@ -365,6 +370,14 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     }
     (void)dnn->dnnl_stream_wait(l->stream);
     stk_onednn_leave(dnn, was);
+}
+
+static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const dnn_state *s = launch->state;
+    float *memory = (float *)(void *)(s->memory + part * s->part_bytes);
+    stk_conv_few_data(launch, lo, hi, part, memory, s->part_bytes / (int64_t)sizeof *memory,
+                      data_run);
 }
 
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
@@ -441,6 +454,10 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     (void)launch, (void)lo, (void)hi, (void)part;
 }
+static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    data_run(launch, lo, hi, part);
+}
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     data_run(launch, lo, hi, part);
@@ -500,7 +517,7 @@ const stk_impl stk_impl_conv_bwd_data_onednn = {.name = "onednn",
                                                 .aligned = stk_conv_data_aligned,
                                                 .prepare = back_prepare,
                                                 .discard = discard,
-                                                .run = data_run};
+                                                .run = back_run};
 const stk_impl stk_impl_conv_bwd_weight_onednn = {.name = "onednn",
                                                   .kernel = STK_K_CONV_BWD_WEIGHT,
                                                   .rank = 30,

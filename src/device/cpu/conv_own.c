@@ -9,6 +9,7 @@
  * turned, [channel of results][row]. Otherwise weights are packed into panels [rows][registers of columns] when a panel's rows would lie far apart, when the
  * columns do not fill registers, and for backward data, which needs them transposed. */
 #include "base/memory.h"
+#include "device/cpu/conv_few.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/vec/vec.h"
@@ -28,8 +29,8 @@ typedef struct own_sizes {
     int64_t wide;          /* columns of a group rounded up to registers */
     int64_t band, bands;   /* floats of one image's band, and of all images that go together */
     int64_t packed, extra; /* floats of scratch; extra: sums of backward weight */
-    int64_t total;
-    bool narrow; /* few channels of results */
+    int64_t total;         /* of a thread's room */
+    bool narrow;           /* few channels of results */
 } own_sizes;
 
 typedef struct own_state {
@@ -82,7 +83,7 @@ static void weight_plan(const stk_conv *c, stk_conv_plan *plan, own_sizes *size)
     if (!size->narrow && (size->wide != plan->columns || c->oc * (int64_t)sizeof(float) > NARROW))
         size->packed = line(plan->images * p.band_rows * p.band_cols * PANEL * vec()->width);
     size->extra = line(c->groups * size->wide * plan->rows);
-    size->total = size->bands + size->packed + size->extra;
+    size->total = stk_max_i64(size->bands + size->packed, stk_conv_few_floats(c));
 }
 
 static bool small_enough(const stk_conv *c)
@@ -126,7 +127,7 @@ static int64_t weight_room(const void *params)
     stk_conv_plan plan;
     own_sizes size;
     weight_plan(params, &plan, &size);
-    return (size.bands + size.packed) * (int64_t)sizeof(float);
+    return size.total * (int64_t)sizeof(float);
 }
 static int64_t weight_scratch(const void *params, int32_t parts)
 {
@@ -345,6 +346,12 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                        y + i * y_image, scratch);
 }
 
+static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const own_state *s = launch->state;
+    stk_conv_few_data(launch, lo, hi, part, launch->room, s->size.total, data_run);
+}
+
 /* ---- backward weight ------------------------------------------------------------------------------------ */
 
 /* One panel of dy, its pixels side by side, rounded up to registers with zeros. */
@@ -427,6 +434,17 @@ static float *sums_of(const stk_launch *launch, int32_t part)
     return (float *)launch->scratch + part * s->size.extra;
 }
 
+/* Filters into the panels of the sums. */
+static void put_filters(const own_state *s, const float *filters, float *sums)
+{
+    const stk_conv_plan *plan = &s->plan;
+    for (int64_t first = 0, nv; first < s->size.wide; first += nv) {
+        nv = panel_width((s->size.wide - first) / s->vec->width) * s->vec->width;
+        stk_conv_few_columns(plan->conv, filters, first, stk_min_i64(nv, plan->columns - first),
+                             sums + first * plan->rows, nv);
+    }
+}
+
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const own_state *s = launch->state;
@@ -436,7 +454,12 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     float *dy = launch->arg[1];
     int64_t x_image = image(plan->source, plan->source_c),
             y_image = image(plan->dest, plan->dest_c);
+    const float *few = stk_conv_few_weight(launch, lo, hi, launch->room, s->size.total);
     memset(sums, 0, (size_t)s->size.extra * sizeof *sums);
+    if (few) {
+        put_filters(s, few, sums);
+        return;
+    }
     for (int64_t i = lo; i < hi; i += plan->images)
         weight_images(s, stk_min_i64(plan->images, hi - i), x + i * x_image, dy + i * y_image,
                       launch->room, sums);
@@ -502,7 +525,7 @@ const stk_impl stk_impl_conv_bwd_data_own = {.name = "own",
                                              .room = back_room,
                                              .prepare = back_prepare,
                                              .discard = discard,
-                                             .run = data_run};
+                                             .run = back_run};
 const stk_impl stk_impl_conv_bwd_weight_own = {.name = "own",
                                                .kernel = STK_K_CONV_BWD_WEIGHT,
                                                .rank = 10,

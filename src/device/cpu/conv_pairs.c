@@ -10,6 +10,7 @@
  *     [ band | rows | results, where pixels lie apart | their places | weights, turned for backward data
  *       | weights, packed for tiles | of the product | sums of backward weight ] */
 #include "base/memory.h"
+#include "device/cpu/conv_few.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
@@ -382,6 +383,21 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     put_phases(&b, x, hi - lo);
 }
 
+/* The memory of a part before its sums. */
+static float *memory_of(const stk_launch *launch, int part, int64_t *floats)
+{
+    const pairs_sizes *z = &((const pairs_state *)launch->state)->size;
+    *floats = (z->total - z->sums) / (int64_t)sizeof(float);
+    return (float *)(void *)((char *)launch->scratch + part * z->total);
+}
+
+static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    int64_t floats;
+    float *memory = memory_of(launch, part, &floats);
+    stk_conv_few_data(launch, lo, hi, part, memory, floats, data_run);
+}
+
 /* ---- backward weight -------------------------------------------------------------------------------- */
 
 static float *sums_of(const stk_launch *launch, int32_t part)
@@ -397,6 +413,14 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     char *memory = (char *)launch->scratch + part * s->size.total;
     const float *x = (const float *)launch->arg[0] + lo * volume(plan->source) * plan->source_c;
     uint16_t *dy = (uint16_t *)launch->arg[1] + lo * volume(plan->dest) * plan->dest_c;
+    int64_t floats;
+    float *room = memory_of(launch, part, &floats);
+    const float *few = stk_conv_few_weight(launch, lo, hi, room, floats);
+    if (few) {
+        stk_conv_few_columns(launch->params, few, 0, plan->dest_c, sums_of(launch, part),
+                             plan->dest_c);
+        return;
+    }
     memset(sums_of(launch, part), 0, (size_t)s->size.sums);
     basket b = open_basket(s, memory, NULL, dy);
     put_phases(&b, x, hi - lo);
@@ -455,7 +479,7 @@ const stk_impl stk_impl_conv_bwd_data_pairs = {.name = "pairs",
                                                .scratch = back_scratch,
                                                .prepare = back_prepare,
                                                .discard = discard,
-                                               .run = data_run};
+                                               .run = back_run};
 const stk_impl stk_impl_conv_bwd_weight_pairs = {.name = "pairs",
                                                  .kernel = STK_K_CONV_BWD_WEIGHT,
                                                  .rank = 5,
@@ -489,7 +513,7 @@ const stk_impl stk_impl_conv_bwd_data_tiles = {.name = "tiles",
                                                .scratch = back_tiles_scratch,
                                                .prepare = back_tiles_prepare,
                                                .discard = discard,
-                                               .run = data_run};
+                                               .run = back_run};
 const stk_impl stk_impl_conv_bwd_weight_tiles = {.name = "tiles",
                                                  .kernel = STK_K_CONV_BWD_WEIGHT,
                                                  .rank = 4,

@@ -15,6 +15,7 @@
  *
  * Scratch of backward weight: the gradients of the parts. */
 #include "base/memory.h"
+#include "device/cpu/conv_few.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
@@ -291,10 +292,22 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     }
 }
 
+static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const winograd_state *s = launch->state;
+    stk_conv_few_data(launch, lo, hi, part, launch->room, s->total, data_run);
+}
+
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const winograd_state *s = launch->state;
     const int64_t all = s->in * s->out, end = tiles_of(s, hi - lo);
+    float *gradient = (float *)launch->scratch + part * weights_of(launch->params);
+    const float *few = stk_conv_few_weight(launch, lo, hi, launch->room, s->total);
+    if (few) {
+        stk_conv_few_columns(launch->params, few, 0, s->out, gradient, s->out);
+        return;
+    }
     float *sums = launch->room;
     float *source = sums + s->weights, *results = source + s->source;
     const char *x = images_from(s, launch->arg[0], lo, s->from_rows * s->from_cols, s->in);
@@ -317,8 +330,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
             s->vec->gemm->run[STK_F32](&job);
         }
     }
-    s->tile->weights_back(sums, all, all,
-                          (float *)launch->scratch + part * weights_of(launch->params), all);
+    s->tile->weights_back(sums, all, all, gradient, all);
 }
 
 /* Adds the gradients of the parts in order, into those of the first one. Empty parts were not run. */
@@ -365,14 +377,16 @@ POINTS(six, SIX)
         .room = word##_room_##points, .prepare = word##_prepare_##points, .discard = discard,      \
         .run = run_, .finish = finish_                                                             \
     }
-#define DATA(name, points, kernel, word)                                                           \
-    IMPL(name, points, kernel, word, stk_conv_data_aligned, NULL, data_run, NULL)
+#define DATA(name, points, kernel, word, run)                                                      \
+    IMPL(name, points, kernel, word, stk_conv_data_aligned, NULL, run, NULL)
 #define WEIGHTS(name, points)                                                                      \
     IMPL(name, points, STK_K_CONV_BWD_WEIGHT, weight, stk_conv_weight_aligned, weight_scratch,     \
          weight_run, weight_finish)
-const stk_impl stk_impl_conv_winograd = DATA("winograd", four, STK_K_CONV, forward);
-const stk_impl stk_impl_conv_winograd6 = DATA("winograd6", six, STK_K_CONV, forward);
-const stk_impl stk_impl_conv_bwd_data_winograd = DATA("winograd", four, STK_K_CONV_BWD_DATA, back);
-const stk_impl stk_impl_conv_bwd_data_winograd6 = DATA("winograd6", six, STK_K_CONV_BWD_DATA, back);
+const stk_impl stk_impl_conv_winograd = DATA("winograd", four, STK_K_CONV, forward, data_run);
+const stk_impl stk_impl_conv_winograd6 = DATA("winograd6", six, STK_K_CONV, forward, data_run);
+const stk_impl stk_impl_conv_bwd_data_winograd =
+    DATA("winograd", four, STK_K_CONV_BWD_DATA, back, back_run);
+const stk_impl stk_impl_conv_bwd_data_winograd6 =
+    DATA("winograd6", six, STK_K_CONV_BWD_DATA, back, back_run);
 const stk_impl stk_impl_conv_bwd_weight_winograd = WEIGHTS("winograd", four);
 const stk_impl stk_impl_conv_bwd_weight_winograd6 = WEIGHTS("winograd6", six);

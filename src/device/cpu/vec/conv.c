@@ -284,4 +284,5 @@ const stk_vec_conv STK_VEC(stk_vec_conv) = {
     .deep_data = STK_VEC(stk_conv_deep_data),
     .deep_weight = STK_VEC(stk_conv_deep_weight),
     .gather = STK_VEC(stk_conv_gather),
+    .few = &STK_VEC(stk_vec_conv_few),
 };

@@ -47,7 +47,17 @@ typedef struct stk_vec_conv {
     stk_conv_fn *deep_weight;
     /* to[pixel - first][...] = all runs of the pixel, for `count` pixels of one image's block; ld: between rows */
     void (*gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to, int64_t ld);
+    const struct stk_vec_conv_few *few;
 } stk_vec_conv;
+
+/* Words for gradients that are nearly all zeros (device/cpu/conv_few.h). */
+typedef struct stk_vec_conv_few {
+    int64_t (*count)(int64_t n, const float *x);             /* elements that are not zero, */
+    int64_t (*pick)(int64_t n, const float *x, int32_t *at); /* and where they are, in order */
+    void (*add)(int64_t n, float *to, const float *x, float times); /* to += x * times */
+    /* to[c * ld + r] = x[r * cols + c] */
+    void (*turn)(int64_t rows, int64_t cols, const float *x, float *to, int64_t ld);
+} stk_vec_conv_few;
 
 void STK_VEC(stk_conv_deep_data)(const stk_conv_block *b);
 void STK_VEC(stk_conv_deep_weight)(const stk_conv_block *b);
@@ -55,5 +65,6 @@ void STK_VEC(stk_conv_gather)(const stk_conv_block *b, int64_t first, int64_t co
                               int64_t ld);
 
 extern const stk_vec_conv STK_VEC(stk_vec_conv);
+extern const stk_vec_conv_few STK_VEC(stk_vec_conv_few);
 
 #endif

@@ -9,6 +9,7 @@
  *     vf_load  vf_store  vf_part_of  vf_load_part  vf_store_part
  *     vf_turn(from, stride, out)   out[c] lane i = from[i * stride + c], c = 0..3
  *     vf_sums(rows)                lane i = the sum of all lanes of rows[i]
+ *     vf_nonzero(v)                bit i: lane i is not zero (a NaN is not)
  */
 #ifndef STK_DEVICE_CPU_VEC_LANES_H
 #define STK_DEVICE_CPU_VEC_LANES_H
@@ -108,6 +109,11 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
     __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
     __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x88), _mm512_shuffle_f32x4(c, d, 0xdd));
     return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+}
+
+STK_INLINE uint32_t vf_nonzero(vf v)
+{
+    return _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
 }
 
 /* ---- starts: quotients and roots without the divider ---------------------------------------------------
@@ -233,6 +239,11 @@ STK_INLINE void vd_store_part(double *to, vd v, vd_part p)
     vf_store_part((float *)(void *)to, (vf)v, p);
 }
 
+STK_INLINE uint32_t vf_nonzero(vf v)
+{
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+}
+
 /* Rows i and i+4 share a register, half each; then 4x4 squares inside the halves. */
 STK_INLINE void vf_turn(const float *from, int64_t stride, vf out[4])
 {
@@ -299,6 +310,10 @@ STK_INLINE void vd_store_part(double *to, vd v, vd_part p)
     if (p == 2) to[1] = v[1];
 }
 
+STK_INLINE uint32_t vf_nonzero(vf v)
+{
+    return (uint32_t)((v[0] != 0) | (v[1] != 0) << 1 | (v[2] != 0) << 2 | (v[3] != 0) << 3);
+}
 STK_INLINE void vf_turn(const float *from, int64_t stride, vf out[4])
 {
     vf a = vf_load(from), b = vf_load(from + stride);
