@@ -1,5 +1,5 @@
 /* Kernels that follow indices: each against its reference, whole and cut into parts, whose bits must agree. */
-#include "device/launch.h"
+#include "device/problem.h"
 
 enum { MOST = 1 << 18 };
 
@@ -89,6 +89,35 @@ TEST(gather_and_scatter_of_all_row_sizes)
                 block_free(at);
                 block_free(base);
             }
+}
+
+/* More indices than are looked at together, on every instruction set; some of 64 bits whose low half would be a row. */
+TEST(scatter_of_many_indices)
+{
+    EACH_ISA
+    for (int t = 0; t < 2; t++) {
+        stk_gather_params p = {.batch = 2,
+                               .outer = 1,
+                               .n = 300,
+                               .count = 2503,
+                               .inner = 19,
+                               .dtype = STK_F32,
+                               .index = index_types[t]};
+        block y = block_new(p.batch * p.count * p.inner * 4);
+        block at = block_new(p.batch * p.count * 8);
+        fill_random(inside(y), STK_F32, p.batch * p.count * p.inner, -50, 50);
+        fill_random(inside(at), p.index, p.batch * p.count, -5, 305);
+        int64_t *wide = inside(at);
+        for (int64_t i = 0; t == 1 && i < p.batch * p.count; i += 7)
+            wide[i] += (int64_t)(i % 3 - 1) << 32;
+        for (int mode = 0; mode < 2; mode++) {
+            stk_scatter_params s = {.at = p, .mode = mode};
+            check_against_ref(STK_K_SCATTER, &s, (void *[]){inside(at), inside(y), NULL}, 3,
+                              p.batch * p.n * p.inner * 4);
+        }
+        block_free(y);
+        block_free(at);
+    }
 }
 
 TEST(take_and_put_along)

@@ -30,7 +30,7 @@ static const kind KINDS[] = {
      "Input((24, 12))|LSTM(%d, return_sequences=True)|LayerNormalization()|GRU(24)|Dense(5)", 32,
      128, 32},
     {"sequence",
-     "Input((64, 16))|Dense(%d, activation=gelu)|LayerNormalization()|Softmax()|Conv1D(32, "
+     "Input((80, 16))|Dense(%d, activation=gelu)|LayerNormalization()|Softmax()|Conv1D(32, "
      "3)|GlobalMaxPooling1D()|Dense(3)",
      64, 256, 32},
 };

@@ -6,6 +6,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/index.h"
 #include "device/cpu/index_note.h"
+#include "device/cpu/vec/index.h"
 
 #include <string.h>
 
@@ -105,16 +106,24 @@ const stk_impl stk_impl_gather_own = {.name = "own",
 
 /* ---- scatter ------------------------------------------------------------------------------------- */
 
+enum { STRETCH = 1024 }; /* indices looked at together */
+
+static bool scatter_supports(const void *params)
+{
+    return ((const stk_scatter_params *)params)->at.n <= INT32_MAX;
+}
+
 static int64_t scatter_units(const void *params)
 {
     const stk_scatter_params *p = params;
     return p->at.batch * p->at.outer * p->at.n;
 }
 
-/* Every part reads the indices of its blocks, so a block is not cut into more than a few. */
+/* Every part reads the indices of its blocks, so a block is not cut into more parts than a few dozen. Not fewer either: the
+ * update of an embedding follows its gradient part by part, which should still be in the cache. */
 static int64_t scatter_grain(const void *params)
 {
-    enum { PARTS_PER_BLOCK = 8 };
+    enum { PARTS_PER_BLOCK = 64 };
     const stk_scatter_params *p = params;
     int64_t bytes = grain_of_rows(p->at.inner * stk_dtype_size((stk_dtype)p->at.dtype));
     return stk_max_i64(bytes, p->at.n / PARTS_PER_BLOCK);
@@ -141,18 +150,46 @@ static void add_row(void *restrict out, const void *restrict x, int64_t n, int32
     }
 }
 
-/* Rows lo..hi of one block. */
+/* Rows lo..hi of one block, for a stretch of its indices: those that name such rows, in order. */
+static void scatter_stretch(const stk_scatter_params *p, const stk_vec_index *vec, uint8_t *out,
+                            const int32_t *index, int64_t count, const uint8_t *updates, int64_t lo,
+                            int64_t hi)
+{
+    int32_t at[STRETCH + STK_SPARE];
+    const int64_t inner = p->at.inner, row = inner * stk_dtype_size((stk_dtype)p->at.dtype);
+    const int64_t found = vec->between(count, index, (int32_t)lo, (int32_t)hi, at);
+    for (int64_t i = 0; i < found; i++) {
+        uint8_t *to = out + index[at[i]] * row;
+        const uint8_t *from = updates + at[i] * row;
+        if (p->mode == STK_SCATTER_SET)
+            memcpy(to, from, (size_t)row);
+        else if (p->at.dtype == STK_F32)
+            vec->add(inner, (float *)(void *)to, (const float *)(const void *)from);
+        else
+            add_row(to, from, inner, p->at.dtype);
+    }
+}
+
+/* The low halves; -1 for what is no row of a table of 2^31 at most. */
+static const int32_t *narrow(const int64_t *index, int64_t count, int32_t *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = index[i] == (int32_t)index[i] ? (int32_t)index[i] : -1;
+    return to;
+}
+
 static void scatter_block(const stk_scatter_params *p, uint8_t *out, const void *index,
                           int64_t first, const uint8_t *updates, int64_t lo, int64_t hi)
 {
-    int64_t inner = p->at.inner, row = inner * stk_dtype_size((stk_dtype)p->at.dtype);
-    for (int64_t i = 0; i < p->at.count; i++) {
-        int64_t at = stk_index_at(index, p->at.index, first + i);
-        if (at < lo || at >= hi) continue;
-        if (p->mode == STK_SCATTER_SET)
-            memcpy(out + at * row, updates + i * row, (size_t)row);
-        else
-            add_row(out + at * row, updates + i * row, inner, p->at.dtype);
+    const stk_vec_index *vec = stk_vec_get()->index;
+    const int64_t row = p->at.inner * stk_dtype_size((stk_dtype)p->at.dtype);
+    int32_t narrowed[STRETCH];
+    for (int64_t i = 0, count; i < p->at.count; i += count) {
+        count = stk_min_i64(STRETCH, p->at.count - i);
+        const int32_t *from = p->at.index == STK_I32
+                                  ? (const int32_t *)index + first + i
+                                  : narrow((const int64_t *)index + first + i, count, narrowed);
+        scatter_stretch(p, vec, out, from, count, updates + i * row, lo, hi);
     }
 }
 
@@ -176,6 +213,7 @@ static void scatter_run(const stk_launch *l, int64_t lo, int64_t hi, int part)
 
 const stk_impl stk_impl_scatter_own = {.name = "own",
                                        .kernel = STK_K_SCATTER,
+                                       .supports = scatter_supports,
                                        .units = scatter_units,
                                        .grain = scatter_grain,
                                        .aligned = scatter_aligned,

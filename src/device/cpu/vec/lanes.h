@@ -10,6 +10,8 @@
  *     vf_turn(from, stride, out)   out[c] lane i = from[i * stride + c], c = 0..3
  *     vf_sums(rows)                lane i = the sum of all lanes of rows[i]
  *     vf_nonzero(v)                bit i: lane i is not zero (a NaN is not)
+ *     vf_list(lanes, first, to)    first + i for every bit i of lanes, in order; how many. Behind them up to
+ *                                  STK_VF numbers of `to` are spoilt
  */
 #ifndef STK_DEVICE_CPU_VEC_LANES_H
 #define STK_DEVICE_CPU_VEC_LANES_H
@@ -114,6 +116,14 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
 STK_INLINE uint32_t vf_nonzero(vf v)
 {
     return _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+}
+
+STK_INLINE int64_t vf_list(uint32_t lanes, int32_t first, int32_t *to)
+{
+    const __m512i all = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i at = _mm512_add_epi32(all, _mm512_set1_epi32(first));
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)lanes, at));
+    return __builtin_popcount(lanes);
 }
 
 /* ---- starts: quotients and roots without the divider ---------------------------------------------------
@@ -330,6 +340,14 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
 
 #endif
 
+#if !defined(__AVX512F__)
+STK_INLINE int64_t vf_list(uint32_t lanes, int32_t first, int32_t *to)
+{
+    int64_t count = 0;
+    for (; lanes; lanes &= lanes - 1) to[count++] = first + __builtin_ctz(lanes);
+    return count;
+}
+#endif
 #if !defined(STK_HAS_STARTS)
 #define STK_HAS_STARTS 0
 #endif
