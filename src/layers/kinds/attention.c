@@ -321,6 +321,14 @@ static stk_val look_by_weights(stk_layer_call *c, stk_val weights, stk_val value
     return swap_heads(g, stk_g_matmul(g, weights, value));
 }
 
+/* Where scores of a head are few and its rows long enough, products and softmax over them stay in the caches by themselves, and products are
+ * the faster kernels (by 6 % of a step at 128 x 128 scores of 32 wide heads; narrow heads and long sequences gain by one operation). */
+static bool products_pay(stk_graph *g, const mha_inputs *in, int64_t key_dim)
+{
+    const int64_t wide = 32, few = 128 * 128;
+    return key_dim >= wide && stk_g_dim(g, in->query, 1) * stk_g_dim(g, in->key, 1) <= few;
+}
+
 /* The query, gate and attention of folded inputs: [b, t, heads * size]. *weights: wanted if not NULL. */
 static stk_val attended(stk_layer_call *c, const mha_inputs *in, int64_t size, stk_val *weights)
 {
@@ -333,6 +341,7 @@ static stk_val attended(stk_layer_call *c, const mha_inputs *in, int64_t size, s
     if (o->use_gate) gate = stk_g_sigmoid(g, heads_of(c, "gate", in->query, o->num_heads, size));
     stk_val value = heads_of(c, "value", in->value, o->num_key_value_heads, size);
     stk_val mask = attention_mask(c, in, &causal);
+    plain |= !causal && products_pay(g, in, o->key_dim);
     if (plain) {
         stk_val all = weights_of(c, query, key, mask, causal);
         seen = look_by_weights(c, all, value);
