@@ -48,6 +48,18 @@ class CategoricalColumn(FeatureColumn):
         return features.ids(self), None
 
 
+class _OfCategories:
+    """A column that stands for another one, which is read from the table."""
+
+    @property
+    def parents(self):
+        return [self.categorical_column]
+
+    @property
+    def parse_example_spec(self):
+        return self.categorical_column.parse_example_spec
+
+
 class Features:
     """The tensors of a batch by key; a vector is a table of one column."""
 
@@ -280,18 +292,10 @@ class WeightedCategoricalColumn(CategoricalColumn, collections.namedtuple(
         return ids, weights.with_values(o.cast(weights.values, float32))
 
 
-class SequenceCategoricalColumn(CategoricalColumn, collections.namedtuple("SequenceCategoricalColumn", "categorical_column")):
+class SequenceCategoricalColumn(_OfCategories, CategoricalColumn, collections.namedtuple("SequenceCategoricalColumn", "categorical_column")):
     @property
     def name(self):
         return self.categorical_column.name
-
-    @property
-    def parents(self):
-        return [self.categorical_column]
-
-    @property
-    def parse_example_spec(self):
-        return self.categorical_column.parse_example_spec
 
     @property
     def num_buckets(self):
@@ -310,18 +314,10 @@ class SequenceNumericColumn(FeatureColumn, collections.namedtuple("SequenceNumer
 
 # ---- categories as numbers -----------------------------------------------------------------------------------------
 
-class IndicatorColumn(DenseColumn, collections.namedtuple("IndicatorColumn", "categorical_column")):
+class IndicatorColumn(_OfCategories, DenseColumn, collections.namedtuple("IndicatorColumn", "categorical_column")):
     @property
     def name(self):
         return f"{self.categorical_column.name}_indicator"
-
-    @property
-    def parents(self):
-        return [self.categorical_column]
-
-    @property
-    def parse_example_spec(self):
-        return self.categorical_column.parse_example_spec
 
     @property
     def variable_shape(self):
@@ -340,19 +336,11 @@ class IndicatorColumn(DenseColumn, collections.namedtuple("IndicatorColumn", "ca
         return tensor(counted)
 
 
-class EmbeddingColumn(DenseColumn, collections.namedtuple(
+class EmbeddingColumn(_OfCategories, DenseColumn, collections.namedtuple(
         "EmbeddingColumn", "categorical_column dimension combiner initializer ckpt_to_load_from tensor_name_in_ckpt max_norm trainable use_safe_embedding_lookup")):
     @property
     def name(self):
         return f"{self.categorical_column.name}_embedding"
-
-    @property
-    def parents(self):
-        return [self.categorical_column]
-
-    @property
-    def parse_example_spec(self):
-        return self.categorical_column.parse_example_spec
 
     @property
     def variable_shape(self):
