@@ -367,6 +367,21 @@ def rows_of_images():
 
 
 @program
+def ragged_tensors_as_text():
+    words = tf.ragged.constant([["who is dan".split() * 4, ["a"]], [["pause"], [], ["later", "today"] * 5]])
+    even, none = tf.RaggedTensor.from_tensor([[1.5, 2.0], [3.0, 4.0]]), tf.ragged.constant([[], []])
+    return [repr(words), str(tf.ragged.range(tf.range(14))), repr(even), even.numpy(), repr(none),
+            repr(tf.RaggedTensor.from_row_splits(tf.reshape(tf.range(6.0), [2, 3]) / 3, [0, 2, 2]))]
+
+
+@program
+def random_crops_are_tensorflows():
+    x = tf.reshape(tf.range(5 * 7 * 3), [5, 7, 3])
+    tf.random.set_seed(3)
+    return [tf.image.stateless_random_crop(x, (3, 4, 3), seed=(n, 2))[0, 0] for n in range(4)] + [tf.image.random_crop(x, (2, 2, 3), seed=4)[0, 0]]
+
+
+@program
 def types_meet_as_in_numpy():  # the last one: tensors keep NumPy's methods
     numpy, made = tf.experimental.numpy, []
     whole, real = tf.constant(10, tf.int32), tf.constant(5.0, tf.float32)

@@ -9,6 +9,13 @@ def _splits_of(lengths):
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
 
 
+def _text(x):
+    """NumPy's text of an array with commas between the elements, also in arrays of arrays."""
+    if not isinstance(x, np.ndarray):
+        return str(x)
+    return np.array2string(x, separator=", ") if x.size else repr(x.tolist())
+
+
 class RaggedTensor:
     def __init__(self, values, row_splits, internal=True):
         self._values = values if isinstance(values, RaggedTensor) else tensor(values)
@@ -211,6 +218,10 @@ class RaggedTensor:
     def numpy(self):
         inner = self._values.numpy()
         rows = [inner[a:b] for a, b in zip(self._splits[:-1], self._splits[1:])]
+        if not rows:
+            return np.array([], inner.dtype)
+        if all(len(row) == len(rows[0]) for row in rows):  # an array of that many axes, as TensorFlow gives it
+            return np.array(rows)
         made = np.empty(len(rows), object)
         made[:] = rows
         return made
@@ -245,7 +256,8 @@ class RaggedTensor:
     def __repr__(self):
         if is_symbolic(self.flat_values):
             return f"tf.RaggedTensor(values={self._values}, row_splits={self._splits})"
-        return f"<tf.RaggedTensor {self.to_list()}>"
+        with np.printoptions(formatter={"all": _text}):
+            return f"<tf.RaggedTensor {_text(self.numpy())}>"
 
     __str__ = __repr__
     __hash__ = object.__hash__

@@ -448,17 +448,24 @@ def random_hue(image, max_delta, seed=None):
     return adjust_hue(image, _random.uniform([], -max_delta, max_delta, seed=seed))
 
 
-def random_crop(value, size, seed=None, name=None):
+def _cropped(value, size, draw):
+    """draw(count): that many random numbers of int32, from which places are taken as TensorFlow takes them."""
     x = _tensor(value)
     wanted = [int(_static(s)) for s in size] if isinstance(size, (list, tuple)) else [int(s) for s in _static(size)]
     if any(w > d for w, d in zip(wanted, _dims(x))):
         _errors.invalid(f"Need value.shape >= size, got {_dims(x)} {wanted}", "Assert")
+    first = _o.floormod(draw(len(wanted)), _tensor([d - w + 1 for w, d in zip(wanted, _dims(x))], "int32"))
     for axis, (length, room) in enumerate(zip(wanted, _dims(x))):
         if length < room:
-            start = _o.cast(_random.uniform([], seed=seed) * float(room - length + 1), "int64")
-            start = _o.minimum(start, _tensor(room - length, "int64"))
-            x = _o.gather(x, _tensor(_np.arange(length, dtype=_np.int64)) + start, axis=axis)
+            x = _o.gather(x, _tensor(_np.arange(length, dtype=_np.int32)) + first[axis], axis=axis)
     return x
+
+
+_MOST = 2**31 - 1
+
+
+def random_crop(value, size, seed=None, name=None):
+    return _cropped(value, size, lambda count: _random.uniform([count], maxval=_MOST, dtype="int32", seed=seed))
 
 
 def stateless_random_flip_left_right(image, seed):
@@ -488,14 +495,7 @@ def stateless_random_hue(image, max_delta, seed):
 
 
 def stateless_random_crop(value, size, seed, name=None):
-    x = _tensor(value)
-    wanted = [int(_static(s)) for s in size]
-    draws = _random.stateless_uniform([len(wanted)], seed)
-    for axis, (length, room) in enumerate(zip(wanted, _dims(x))):
-        if length < room:
-            start = _o.minimum(_o.cast(draws[axis] * float(room - length + 1), "int64"), _tensor(room - length, "int64"))
-            x = _o.gather(x, _tensor(_np.arange(length, dtype=_np.int64)) + start, axis=axis)
-    return x
+    return _cropped(value, size, lambda count: _random.stateless_uniform([count], seed, maxval=_MOST, dtype="int32"))
 
 
 # Boxes: [y1, x1, y2, x2] in parts of the image.
