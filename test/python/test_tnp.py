@@ -57,3 +57,10 @@ def test_methods_when_they_are_asked_for():
     x = tf.constant(A)
     assert x.T.shape == (4, 3) and x.astype(np.int32).dtype == tf.int32 and x.reshape(4, 3).shape == (4, 3)
     assert float(x.sum()) == pytest.approx(float(A.sum()), rel=1e-5) and x.tolist() == A.tolist()
+
+
+def test_variables_of_keras_are_operands():
+    keras = pytest.importorskip("keras")
+    v = keras.Variable([[1.0], [2.0]])
+    made = tnp.matmul(tnp.ones((1, 2), tnp.float32), v) + 1
+    assert made.dtype == tf.float32 and float(made) == 4.0

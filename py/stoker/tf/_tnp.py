@@ -19,7 +19,7 @@ promote_types = np.promote_types
 def _known(x):
     """What decides about the type: a Python number is weak, everything else has one."""
     if isinstance(x, (Tensor, Variable)) or hasattr(x, "__tf_tensor__"):
-        return np.dtype(x.dtype.as_numpy_dtype)
+        return np.dtype(_stoker.DType(x.dtype).as_numpy_dtype)  # variables of Keras say "float32"
     return x if isinstance(x, (bool, int, float)) else np.asarray(x).dtype
 
 
