@@ -109,7 +109,7 @@ TEST(scatter_of_many_indices)
         fill_random(inside(at), p.index, p.batch * p.count, -5, 305);
         int64_t *wide = inside(at);
         for (int64_t i = 0; t == 1 && i < p.batch * p.count; i += 7)
-            wide[i] += (int64_t)(i % 3 - 1) << 32;
+            wide[i] += (i % 3 - 1) * ((int64_t)1 << 32);
         for (int mode = 0; mode < 2; mode++) {
             stk_scatter_params s = {.at = p, .mode = mode};
             check_against_ref(STK_K_SCATTER, &s, (void *[]){inside(at), inside(y), NULL}, 3,
