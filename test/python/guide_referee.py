@@ -105,6 +105,16 @@ class Kind(tf.types.experimental.TraceType):
         return hash(self.kind)
 
 
+class HalfAKind(tf.types.experimental.TraceType):
+    def is_subtype_of(self, other):
+        return True
+
+
+@program
+def a_kind_that_lacks_methods():
+    return fails(HalfAKind)
+
+
 class Fruit:
     def __init__(self, *flavor):
         self.flavor = tf.constant(flavor)

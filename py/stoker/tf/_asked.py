@@ -1,4 +1,5 @@
 """What get_concrete_function is asked for: specifications, the check of a call against them, and concrete functions without a program."""
+import abc
 import inspect
 
 import numpy as np
@@ -8,17 +9,29 @@ from stoker.tf._base import Tensor, tensor
 from stoker.tf._specs import TensorSpec, TypeSpec
 
 
-class TraceType:
-    """tf.types.experimental.TraceType: what an object's __tf_tracing_type__ gives. Objects with equal ones share a trace."""
+class TraceType(abc.ABC):
+    """tf.types.experimental.TraceType: what an object's __tf_tracing_type__ gives. Objects with equal ones share a trace. Programs
+    derive from it; one that lacks a method cannot be made, as in TensorFlow."""
 
+    @abc.abstractmethod
     def is_subtype_of(self, other):
-        raise NotImplementedError
+        """Could a trace for `other` be called with this?"""
 
+    @abc.abstractmethod
     def most_specific_common_supertype(self, others):
-        raise NotImplementedError
+        """What stands for this and all others; None: nothing does."""
 
+    @abc.abstractmethod
     def placeholder_value(self, placeholder_context=None):
-        raise NotImplementedError
+        """The object for a trace; here it is the one of the call."""
+
+    @abc.abstractmethod
+    def __eq__(self, other):
+        """Equal ones share a trace,"""
+
+    @abc.abstractmethod
+    def __hash__(self):
+        """and have equal hashes."""
 
 
 def _is_tensor_like(x):
