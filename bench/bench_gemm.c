@@ -1,8 +1,9 @@
 // Matrix products shape by shape: every implementation of the gemm kernel id, on 1 thread and on the
 // pool, against the multiply-add peak of this machine. For people who work on those kernels.
 //
-//     bench_gemm [--seconds S] [--threads T] [--bf16] [MxNxK[t][T] ...]      t: a transposed, T: b transposed
+//     bench_gemm [--seconds S] [--threads T] [--bf16] [--zeros P] [MxNxK[t][T][a][b] ...]
 //
+// t: a transposed, T: b transposed; a, b: P of 100 numbers of that operand are zero (50).
 // --bf16: matrices of bfloat16; the share is still that of the peak of float32.
 //
 // The implementations take turns, slice by slice, so that a disturbed moment hits all of them. The
@@ -17,16 +18,19 @@ enum { MAX_IMPLS = 8, MAX_SLICES = 4096, PEAK_CHAINS = 12 };
 typedef struct bench_shape {
     int64_t m, n, k;
     int ta, tb;
+    int zeros;
 } bench_shape;
 
 static const bench_shape key_shapes[] = {
-    {10, 128, 100, 0, 0},     {10, 10, 128, 0, 0},   {100, 128, 10, 1, 0},  {128, 10, 10, 1, 0},
-    {10, 128, 10, 0, 1},      {32, 128, 100, 0, 0},  {32, 10, 128, 0, 0},   {100, 128, 32, 1, 0},
-    {128, 10, 32, 1, 0},      {32, 128, 10, 0, 1},   {10, 10, 10, 0, 0},    {512, 256, 128, 0, 0},
-    {512, 128, 256, 0, 0},    {512, 1, 128, 0, 0},   {256, 128, 512, 1, 0}, {128, 256, 512, 1, 0},
-    {128, 1, 512, 1, 0},      {512, 128, 1, 0, 1},   {512, 256, 128, 0, 1}, {512, 128, 256, 0, 1},
-    {32, 10, 30752, 0, 0},    {30752, 10, 32, 1, 0}, {32, 30752, 10, 0, 1}, {512, 512, 512, 0, 0},
-    {1024, 1024, 1024, 0, 0},
+    {10, 128, 100, 0, 0, 0},     {10, 10, 128, 0, 0, 0},   {100, 128, 10, 1, 0, 0},
+    {128, 10, 10, 1, 0, 0},      {10, 128, 10, 0, 1, 0},   {32, 128, 100, 0, 0, 0},
+    {32, 10, 128, 0, 0, 0},      {100, 128, 32, 1, 0, 0},  {128, 10, 32, 1, 0, 0},
+    {32, 128, 10, 0, 1, 0},      {10, 10, 10, 0, 0, 0},    {512, 256, 128, 0, 0, 0},
+    {512, 128, 256, 0, 0, 0},    {512, 1, 128, 0, 0, 0},   {256, 128, 512, 1, 0, 0},
+    {128, 256, 512, 1, 0, 0},    {128, 1, 512, 1, 0, 0},   {512, 128, 1, 0, 1, 0},
+    {512, 256, 128, 0, 1, 0},    {512, 128, 256, 0, 1, 0}, {32, 10, 30752, 0, 0, 0},
+    {30752, 10, 32, 1, 0, 0},    {32, 30752, 10, 0, 1, 0}, {512, 512, 512, 0, 0, 0},
+    {1024, 1024, 1024, 0, 0, 0},
 };
 
 // ---- the peak --------------------------------------------------------------------------------------
@@ -69,6 +73,7 @@ static double measured_peak(void)
 }
 
 static stk_dtype dtype = STK_F32;
+static double zeros_percent = 50;
 
 // ---- one shape --------------------------------------------------------------------------------------
 
@@ -135,6 +140,7 @@ static void bench(const bench_shape *s, int32_t threads, double seconds, double 
     g.ldb = g.tb ? g.k : g.n;
     g.ldc = g.n;
     g.dtype = dtype;
+    g.zeros = s->zeros;
     int64_t sizes[] = {g.m * g.k, g.k * g.n, g.m * g.n};
     void *arg[3];
     uint64_t seed = 1;
@@ -142,6 +148,8 @@ static void bench(const bench_shape *s, int32_t threads, double seconds, double 
         float *x = arg[i] = stk_alloc_pages((size_t)sizes[i] * 4);
         for (int64_t j = 0; dtype == STK_F32 && j < sizes[i]; j++)
             x[j] = (float)launch_uniform(&seed, -1, 1);
+        for (int64_t j = 0; i < 2 && (s->zeros & 1 << i) && j < sizes[i]; j++)
+            if (launch_uniform(&seed, 0, 100) < zeros_percent) x[j] = 0;
     }
     int count = contenders(list, &g, arg, threads), slices = 0;
     double flops = 2.0 * (double)g.m * (double)g.n * (double)g.k;
@@ -177,11 +185,19 @@ int main(int argc, char **argv)
             threads = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--bf16"))
             dtype = STK_BF16;
+        else if (!strcmp(argv[i], "--zeros") && i + 1 < argc)
+            zeros_percent = atof(argv[++i]);
         else if (sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) == 3 && count < 64)
-            asked[count++] =
-                (bench_shape){m, n, k, strchr(argv[i], 't') != NULL, strchr(argv[i], 'T') != NULL};
+            asked[count++] = (bench_shape){m,
+                                           n,
+                                           k,
+                                           strchr(argv[i], 't') != NULL,
+                                           strchr(argv[i], 'T') != NULL,
+                                           (strchr(argv[i], 'a') ? STK_ZEROS_A : 0) |
+                                               (strchr(argv[i], 'b') ? STK_ZEROS_B : 0)};
         else {
-            fprintf(stderr, "bench_gemm [--seconds S] [--threads T] [--bf16] [MxNxK[t][T] ...]\n");
+            fprintf(stderr, "bench_gemm [--seconds S] [--threads T] [--bf16] [--zeros P] "
+                            "[MxNxK[t][T][a][b] ...]\n");
             return 2;
         }
     }

@@ -97,6 +97,7 @@ typedef struct stk_chain {
 } stk_chain;
 
 /* ---- gemm: c[m,n] = op(a)[m,k] op(b)[k,n], row-major, `batch` times ---------------------------- */
+enum { STK_ZEROS_A = 1, STK_ZEROS_B = 2 };
 typedef struct stk_gemm {
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;             /* row strides as stored */
@@ -104,6 +105,8 @@ typedef struct stk_gemm {
     int32_t ta, tb;                    /* 1: stored transposed */
     int32_t accumulate;                /* 1: c += */
     int32_t dtype;
+    int32_t zeros; /* STK_ZEROS_A, _B: about half of the numbers or more are expected to be zero */
+    int32_t pad;   /* params are compared as bytes */
 } stk_gemm;
 
 /* ---- copy: out[out_offset + i . out_stride] = in[in_offset + i . in_stride] for i in dim -------- */

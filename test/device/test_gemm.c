@@ -48,6 +48,15 @@ static double at(const problem *p, const void *data, int64_t index)
     return stk_load_f64(dtype, (const char *)data + index * stk_dtype_size(dtype));
 }
 
+/* So many of 100 numbers become zero. */
+static void put_zeros(float *x, int64_t count, int percent, uint64_t *seed)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (launch_uniform(seed, 0, 100) < percent) x[i] = 0;
+}
+
+static int zeros_percent = 50;
+
 static problem make(stk_gemm g)
 {
     static uint64_t seed = 1;
@@ -58,6 +67,8 @@ static problem make(stk_gemm g)
     p.size_c = g.m * g.ldc + last * g.batch_c;
     p.a = elements((stk_dtype)g.dtype, p.size_a, &seed);
     p.b = elements((stk_dtype)g.dtype, p.size_b, &seed);
+    if (g.zeros & STK_ZEROS_A) put_zeros(p.a, p.size_a, zeros_percent, &seed);
+    if (g.zeros & STK_ZEROS_B) put_zeros(p.b, p.size_b, zeros_percent, &seed);
     p.start = elements((stk_dtype)g.dtype, p.size_c, &seed);
     p.c = elements((stk_dtype)g.dtype, p.size_c, &seed);
     p.expected = stk_calloc((size_t)p.size_c + 1, sizeof(double));
@@ -380,6 +391,70 @@ TEST(infinities_spread)
     ((float *)p.b)[5 * 30 + 1] = INFINITY;
     each_impl(&p, spreads);
     drop(&p);
+}
+
+/* ---- products that skip zeros ---------------------------------------------------------------------- */
+
+/* Number by number: a zero may have another sign. */
+static bool same_numbers(const problem *p, const float *want)
+{
+    for (int64_t i = 0; i < p->size_c; i++)
+        if (((float *)p->c)[i] != want[i]) return false;
+    return true;
+}
+
+/* Whatever there is to skip, however it is cut, and from whichever side: the numbers of the dense product. */
+static void check_zeros(stk_gemm g)
+{
+    problem p = make(g);
+    float *dense = stk_malloc((size_t)p.size_c * sizeof *dense + 1);
+    if (run(&p, launch_device(1), "own", 1) && check_close(&p, "own")) {
+        memcpy(dense, p.c, (size_t)p.size_c * sizeof *dense);
+        for (int32_t parts = 1; parts <= 7; parts += 3)
+            if (run(&p, launch_device(2), "zeros", parts))
+                CHECK_MSG(same_numbers(&p, dense),
+                          "%" PRId64 "x%" PRId64 "x%" PRId64 " ta %d tb %d zeros %d", g.m, g.n, g.k,
+                          g.ta, g.tb, g.zeros);
+    }
+    stk_free(dense);
+    drop(&p);
+}
+
+TEST(zeros_are_skipped)
+{
+    static const int64_t shapes[][3] = {{64, 64, 16},   {130, 70, 300}, {97, 131, 65},
+                                        {64, 200, 257}, {70, 97, 511},  {67, 129, 64},
+                                        {300, 65, 17},  {65, 66, 1030}};
+    static const int shares[] = {50, 0, 30, 90, 100};
+    for (int s = 0; s < 3; s++) {
+        stk_vec_use(stk_vec_find((const char *const[]){"base", "avx2", "avx512"}[s]));
+        for (int i = 0; i < 8 * 4; i++) {
+            stk_gemm g =
+                shape(shapes[i / 4][0], shapes[i / 4][1], shapes[i / 4][2], i & 1, i >> 1 & 1);
+            g.zeros = 1 + (i + s) % 3;
+            g.lda += i % 2, g.ldb += i % 3, g.ldc += i % 4;
+            zeros_percent = shares[(i + s) % 5];
+            CHECK(stk_impl_gemm_zeros.supports(&g));
+            check_zeros(g);
+        }
+    }
+    zeros_percent = 50;
+    stk_vec_use(NULL);
+}
+
+/* Zero times infinity is no number, also where zeros are skipped. */
+TEST(skipped_zeros_do_not_hide_infinities)
+{
+    for (int side = 0; side < 2; side++) {
+        stk_gemm g = shape(80, 96, 70, 0, 0);
+        g.zeros = side ? STK_ZEROS_B : STK_ZEROS_A;
+        problem p = make(g);
+        float *a = p.a, *b = p.b;
+        a[3 * g.lda + 7] = side ? INFINITY : 0;
+        b[7 * g.ldb + 5] = side ? 0 : INFINITY;
+        if (run(&p, launch_device(2), "zeros", 2)) CHECK(isnan(((float *)p.c)[3 * g.ldc + 5]));
+        drop(&p);
+    }
 }
 
 /* ---- cutting ------------------------------------------------------------------------------------- */

@@ -108,13 +108,17 @@ int64_t stk_gemm_grain(const void *params)
 }
 
 /* Row by row, c (and a, when it is not transposed) is touched in equal shares if it is dense. */
-uint32_t stk_gemm_aligned(const void *params)
+static uint32_t aligned_in(const stk_gemm *g, stk_gemm_cut cut)
 {
-    const stk_gemm *g = params;
-    if (stk_gemm_by_columns(g)) return 0;
+    if (cut.columns) return 0;
     bool c = g->ldc == g->n && (g->batch == 1 || g->batch_c == g->m * g->n);
     bool a = !g->ta && g->lda == g->k && (g->batch == 1 || g->batch_a == g->m * g->k);
     return (a ? 1u : 0u) | (c ? 4u : 0u);
+}
+
+uint32_t stk_gemm_aligned(const void *params)
+{
+    return aligned_in(params, stk_gemm_own_cut(params));
 }
 
 /* ---- own ----------------------------------------------------------------------------------------- */
@@ -145,11 +149,11 @@ static bool is_in_summands(const stk_gemm *g)
 
 typedef void product_fn(const stk_gemm_job *job);
 
-static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, product_fn *run)
+static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, stk_gemm_cut cut,
+                      product_fn *run)
 {
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
-    const stk_gemm_cut cut = stk_gemm_own_cut(g);
     const bool first_summand = is_in_summands(g);
     stk_gemm_part r;
     for (int64_t at = lo; stk_gemm_next(g, cut, &at, hi, &r);) {
@@ -172,7 +176,7 @@ static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const stk_gemm *g = launch->params;
     const stk_vec_gemm *vec = launch->state;
     (void)part;
-    run_parts(launch, lo, hi, vec->run[g->dtype]);
+    run_parts(launch, lo, hi, stk_gemm_own_cut(g), vec->run[g->dtype]);
 }
 
 const stk_impl stk_impl_gemm_own = {.name = "own",
@@ -185,6 +189,60 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
                                     .room = own_room,
                                     .prepare = own_prepare,
                                     .run = own_run};
+
+/* ---- zeros: floats with many zeros in one operand --------------------------------------------------- */
+
+/* Rows of a part, or columns where b has the zeros: each part packs all of the other operand. */
+enum { LEAST_WITH_ZEROS = 48 };
+
+static stk_gemm_cut zeros_cut(const stk_gemm *g)
+{
+    const bool columns = !(g->zeros & STK_ZEROS_A);
+    return (stk_gemm_cut){columns, columns ? 16 : 1};
+}
+
+static bool zeros_supports(const void *params)
+{
+    enum { LEAST_ROWS = 32, LEAST_ACROSS = 64, LEAST_TERMS = 16 };
+    const stk_gemm *g = params;
+    const bool by_b = zeros_cut(g).columns;
+    return g->zeros && g->dtype == STK_F32 && g->batch == 1 && !g->accumulate &&
+           g->k >= LEAST_TERMS && (by_b ? g->n : g->m) >= LEAST_ROWS &&
+           (by_b ? g->m : g->n) >= LEAST_ACROSS;
+}
+
+static int64_t zeros_units(const void *params) { return stk_gemm_count(params, zeros_cut(params)); }
+
+static int64_t zeros_grain(const void *params)
+{
+    const stk_gemm *g = params;
+    const stk_gemm_cut cut = zeros_cut(g);
+    const int64_t count = stk_gemm_count(g, cut);
+    const double ns = fmin(unit_ns(g, cut) * (double)count, 1e15) / 2;
+    const int64_t most = (cut.columns ? g->n : g->m) / LEAST_WITH_ZEROS;
+    const int64_t parts = even_parts(stk_min_i64((int64_t)(ns / 20e3), most));
+    return stk_max_i64(stk_ceil_div(count, parts), 1);
+}
+
+static uint32_t zeros_aligned(const void *params) { return aligned_in(params, zeros_cut(params)); }
+
+static int64_t zeros_room(const void *params) { return stk_vec_get()->gemm_zeros->scratch(params); }
+
+static void zeros_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    (void)part;
+    run_parts(launch, lo, hi, zeros_cut(launch->params), stk_vec_get()->gemm_zeros->run);
+}
+
+const stk_impl stk_impl_gemm_zeros = {.name = "zeros",
+                                      .kernel = STK_K_GEMM,
+                                      .rank = 7,
+                                      .supports = zeros_supports,
+                                      .units = zeros_units,
+                                      .grain = zeros_grain,
+                                      .aligned = zeros_aligned,
+                                      .room = zeros_room,
+                                      .run = zeros_run};
 
 /* ---- pairs: bfloat16 where the processor has dot products of them --------------------------------- */
 
@@ -206,7 +264,7 @@ static void pairs_run(const stk_launch *launch, int64_t lo, int64_t hi, int part
 {
     const stk_vec_gemm_pairs *vec = launch->state;
     (void)part;
-    run_parts(launch, lo, hi, vec->run);
+    run_parts(launch, lo, hi, stk_gemm_own_cut(launch->params), vec->run);
 }
 
 const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
@@ -255,7 +313,7 @@ static void tiles_run(const stk_launch *launch, int64_t lo, int64_t hi, int part
 {
     const stk_vec_gemm_tiles *vec = launch->state;
     (void)part;
-    run_parts(launch, lo, hi, vec->run);
+    run_parts(launch, lo, hi, stk_gemm_own_cut(launch->params), vec->run);
 }
 
 const stk_impl stk_impl_gemm_tiles = {.name = "tiles",

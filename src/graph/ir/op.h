@@ -52,6 +52,9 @@ typedef struct stk_lower {
 
 /* Zeroed memory for a problem struct that lives as long as the program; NULL (error written) when out of memory. */
 void *stk_lower_params(stk_lower *l, stk_kernel kernel, size_t size);
+/* Whether half of its numbers or more can be expected to be zero. */
+bool stk_val_has_zeros(const stk_graph *g, stk_val v);
+
 /* Input i holds indices of what a user calls `op` that must be below dim: `depth` coordinates each along its last axis, or
  * 0: one each. */
 stk_status stk_lower_check(stk_lower *l, const char *op, int32_t i, int32_t depth,

@@ -6,6 +6,7 @@
 #ifndef STK_DEVICE_CPU_VEC_GEMM_H
 #define STK_DEVICE_CPU_VEC_GEMM_H
 
+#include "base/memory.h"
 #include "device/cpu/vec/vec.h"
 
 typedef struct stk_gemm_job {
@@ -21,6 +22,15 @@ typedef struct stk_gemm_job {
     const void *packed; /* tiles: all of b as their pack() left it; NULL: b itself is read */
 } stk_gemm_job;
 
+/* Terms of a sum that are added up before they are added to the stretch before: even ones, as all stay in L1. */
+enum { STK_GEMM_STRETCH = 256 };
+static inline int64_t stk_gemm_stretch(int64_t k)
+{
+    return k <= STK_GEMM_STRETCH
+               ? k
+               : stk_round_up(stk_ceil_div(k, stk_ceil_div(k, STK_GEMM_STRETCH)), 8);
+}
+
 /* By element type; NULL where there is none. Half types add up in float and round once. */
 typedef struct stk_vec_gemm {
     void (*run[STK_DTYPE_COUNT])(const stk_gemm_job *job);
@@ -28,6 +38,14 @@ typedef struct stk_vec_gemm {
 } stk_vec_gemm;
 
 extern const stk_vec_gemm STK_VEC(stk_vec_gemm);
+
+/* Floats with many zeros in the operand that `zeros` names (a, if both); c is not added to. */
+typedef struct stk_vec_gemm_zeros {
+    void (*run)(const stk_gemm_job *job);
+    int64_t (*scratch)(const stk_gemm *whole);
+} stk_vec_gemm_zeros;
+
+extern const stk_vec_gemm_zeros STK_VEC(stk_vec_gemm_zeros);
 
 /* bfloat16 by dot products of pairs; NULL where the set has none, and not every processor of the set has them
  * (stk_isa_has_pairs). */

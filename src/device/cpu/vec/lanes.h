@@ -12,6 +12,7 @@
  *     vf_nonzero(v)                bit i: lane i is not zero (a NaN is not)
  *     vf_list(lanes, first, to)    first + i for every bit i of lanes, in order; how many. Behind them up to
  *                                  STK_VF numbers of `to` are spoilt
+ *     vf_squeeze(lanes, v, to)     the lanes themselves, in order; spoils as much
  */
 #ifndef STK_DEVICE_CPU_VEC_LANES_H
 #define STK_DEVICE_CPU_VEC_LANES_H
@@ -124,6 +125,11 @@ STK_INLINE int64_t vf_list(uint32_t lanes, int32_t first, int32_t *to)
     const __m512i at = _mm512_add_epi32(all, _mm512_set1_epi32(first));
     _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)lanes, at));
     return __builtin_popcount(lanes);
+}
+
+STK_INLINE void vf_squeeze(uint32_t lanes, vf v, float *to)
+{
+    _mm512_storeu_ps(to, _mm512_maskz_compress_ps((__mmask16)lanes, v));
 }
 
 /* ---- starts: quotients and roots without the divider ---------------------------------------------------
@@ -346,6 +352,12 @@ STK_INLINE int64_t vf_list(uint32_t lanes, int32_t first, int32_t *to)
     int64_t count = 0;
     for (; lanes; lanes &= lanes - 1) to[count++] = first + __builtin_ctz(lanes);
     return count;
+}
+STK_INLINE void vf_squeeze(uint32_t lanes, vf v, float *to)
+{
+    float all[STK_VF];
+    vf_store(all, v);
+    for (; lanes; lanes &= lanes - 1) *to++ = all[__builtin_ctz(lanes)];
 }
 #endif
 #if !defined(STK_HAS_STARTS)
