@@ -52,8 +52,8 @@ typedef struct stk_lower {
 
 /* Zeroed memory for a problem struct that lives as long as the program; NULL (error written) when out of memory. */
 void *stk_lower_params(stk_lower *l, stk_kernel kernel, size_t size);
-/* Whether half of its numbers or more can be expected to be zero. */
-bool stk_val_has_zeros(const stk_graph *g, stk_val v);
+/* STK_ZEROS_A, STK_ZEROS_B: half of the numbers of input 0, of input 1, or more, can be expected to be zero. */
+int32_t stk_lower_zeros(const stk_lower *l);
 
 /* Input i holds indices of what a user calls `op` that must be below dim: `depth` coordinates each along its last axis, or
  * 0: one each. */

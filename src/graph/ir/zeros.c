@@ -36,4 +36,8 @@ static bool has_zeros(const stk_graph *g, stk_val v, int depth)
     }
 }
 
-bool stk_val_has_zeros(const stk_graph *g, stk_val v) { return has_zeros(g, v, 0); }
+int32_t stk_lower_zeros(const stk_lower *l)
+{
+    return (has_zeros(l->g, l->node->in[0], 0) ? STK_ZEROS_A : 0) |
+           (has_zeros(l->g, l->node->in[1], 0) ? STK_ZEROS_B : 0);
+}

@@ -258,6 +258,7 @@ static stk_status lower_product(stk_lower *l, const stk_conv *c, int64_t rows, i
     if (!p) return STK_ERR_MEMORY;
     p->batch = 1;
     p->dtype = (int32_t)c->dtype;
+    p->zeros = stk_lower_zeros(l);
     switch ((stk_op)l->node->op) {
     case STK_OP_CONV: /* x w */
         p->m = rows, p->n = c->oc, p->k = inner;

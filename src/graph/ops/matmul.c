@@ -56,8 +56,7 @@ static stk_status lower_matmul(stk_lower *l)
     p->ta = (int32_t)l->node->ints[0];
     p->tb = (int32_t)l->node->ints[1];
     p->dtype = a->dtype;
-    p->zeros = (stk_val_has_zeros(l->g, l->node->in[0]) ? STK_ZEROS_A : 0) |
-               (stk_val_has_zeros(l->g, l->node->in[1]) ? STK_ZEROS_B : 0);
+    p->zeros = stk_lower_zeros(l);
     p->m = da[p->ta];
     p->k = da[!p->ta];
     p->n = db[!p->tb];

@@ -192,8 +192,8 @@ typedef struct target {
 STK_INLINE void row_of(const int width, const list *l, const float *block, float *sums, target t)
 {
     vf sum[WIDEST];
-    STK_UNROLL for (int v = 0; v < width; v++) sum[v] =
-        t.begin ? (vf){0} : vf_load(sums + v * LANES);
+    const vf none = {0};
+    STK_UNROLL for (int v = 0; v < width; v++) sum[v] = t.begin ? none : vf_load(sums + v * LANES);
     for (int64_t i = 0, count = l->count; i < count; i++) {
         const float *x = block + (int64_t)l->at[i] * PITCH, y = l->value[i];
         STK_UNROLL for (int v = 0; v < width; v++) sum[v] = sum[v] + y * vf_load(x + v * LANES);
