@@ -193,7 +193,7 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
 /* ---- zeros: floats with many zeros in one operand --------------------------------------------------- */
 
 /* Rows of a part, or columns where b has the zeros: each part packs all of the other operand. */
-enum { LEAST_WITH_ZEROS = 48 };
+enum { LEAST_WITH_ZEROS = 32 };
 
 static stk_gemm_cut zeros_cut(const stk_gemm *g)
 {
@@ -201,13 +201,15 @@ static stk_gemm_cut zeros_cut(const stk_gemm *g)
     return (stk_gemm_cut){columns, columns ? 16 : 1};
 }
 
+/* In small products listing and packing cost what the zeros save. */
 static bool zeros_supports(const void *params)
 {
-    enum { LEAST_ROWS = 32, LEAST_ACROSS = 64, LEAST_TERMS = 16 };
+    enum { LEAST_ACROSS = 64, LEAST_TERMS = 64, LEAST_WORK = 1 << 20 };
     const stk_gemm *g = params;
     const bool by_b = zeros_cut(g).columns;
+    const double work = (double)g->m * (double)g->n * (double)g->k;
     return g->zeros && g->dtype == STK_F32 && g->batch == 1 && !g->accumulate &&
-           g->k >= LEAST_TERMS && (by_b ? g->n : g->m) >= LEAST_ROWS &&
+           work >= LEAST_WORK && g->k >= LEAST_TERMS && (by_b ? g->n : g->m) >= LEAST_WITH_ZEROS &&
            (by_b ? g->m : g->n) >= LEAST_ACROSS;
 }
 
@@ -220,7 +222,7 @@ static int64_t zeros_grain(const void *params)
     const int64_t count = stk_gemm_count(g, cut);
     const double ns = fmin(unit_ns(g, cut) * (double)count, 1e15) / 2;
     const int64_t most = (cut.columns ? g->n : g->m) / LEAST_WITH_ZEROS;
-    const int64_t parts = even_parts(stk_min_i64((int64_t)(ns / 20e3), most));
+    const int64_t parts = even_parts(stk_min_i64((int64_t)(ns / 5e3), most));
     return stk_max_i64(stk_ceil_div(count, parts), 1);
 }
 
