@@ -1,4 +1,5 @@
-/* gemm_tiles.c - products of bfloat16 by tiles (tiles.h): 16 x 16 sums over 32 terms in one instruction. And of floats, in thirds.
+/* gemm_tiles.c - products of bfloat16 by tiles (tiles.h): 16 x 16 sums over 32 terms in one instruction; and of floats, in
+ * thirds.
  *
  *     slab    as many columns of b as a few MB hold, over all of k, packed:  [block of k][panel of 32 columns][k / 2][32] pairs
  *     block   up to 512 terms; 256 rows of c pass it together, panel after panel: the panel stays in the first level of the
@@ -15,8 +16,9 @@
  * third 2^-17. Six products of tiles make one of floats, 1 1 + 1 2 + 2 1 + 2 2 + 1 3 + 3 1; what is left out, 2 3 + 3 2 + 3 3, is
  * at most 2^-23.9 of a term, about one rounding of it, with either sign. Sums are rounded at their full size once in 32 terms,
  * multiply-adds round 32 times: test_amx.c measures a half to a quarter of the errors of the float kernels, and as much where
- * sizes of terms differ by 36 powers of ten (doc/architecture.md has the figures). Below 2^-103 thirds may be lost, that is up to
- * 2^-126 of a number. All of a is packed, thirds behind each other in place of each tile; blocks and slabs have fewer terms.
+ * sizes of terms differ by 36 powers of ten (doc/architecture.md has the figures). Numbers below 2^-103 may lose their last
+ * thirds, up to 2^-126; sums of a few terms that come within 1 % of the largest number may be infinite. All of a is packed,
+ * thirds behind each other in place of each tile; blocks and slabs have fewer terms.
  *
  * Six products of an infinity would make NaN (0 * inf, inf - inf), so rows of a and columns of b that have an endless number
  * are multiplied again, without tiles: all of their sums are endless, whatever the other terms are. */
