@@ -14,7 +14,7 @@ bool stk_amx_exists(void);
 extern const stk_vec_gemm_tiles stk_vec_gemm_amx__avx512, stk_vec_gemm_standin__avx512;
 
 /* Small products of numbers whose sums are exact in float, by tiles and without, bfloat16 and floats: the results must be equal to
- * the bit. */
+ * the bit, but for the signs of zeros. */
 bool stk_amx_agrees(const stk_vec_gemm_tiles *tiles, const stk_vec *set);
 
 #endif
