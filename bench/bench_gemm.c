@@ -127,7 +127,7 @@ static void report(contender *c, const stk_gemm *g, int slices, double peak, int
 {
     double flops = 2.0 * (double)g->m * (double)g->n * (double)g->k;
     qsort(c->slice, (size_t)slices, sizeof *c->slice, by_value);
-    printf("  %-7s %10.3f %10.3f %7.1f %4.0f%% %5d\n", c->launch.impl->name, c->slice[0] / 1e3,
+    printf("  %-11s %10.3f %10.3f %7.1f %4.0f%% %5d\n", c->launch.impl->name, c->slice[0] / 1e3,
            c->slice[slices / 4] / 1e3, flops / c->slice[0],
            peak > 0 ? 100 * flops / c->slice[0] / peak / threads : 0, c->launch.parts);
 }
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
     const bench_shape *shapes = count ? asked : key_shapes;
     if (!count) count = sizeof key_shapes / sizeof *key_shapes;
     double peak = measured_peak();
-    printf("peak of one thread: %.1f GFLOP/s\n  %-7s %10s %10s %7s %5s %5s\n", peak, "", "best us",
+    printf("peak of one thread: %.1f GFLOP/s\n  %-11s %10s %10s %7s %5s %5s\n", peak, "", "best us",
            "quarter us", "GFLOP/s", "peak", "parts");
     for (size_t i = 0; i < count; i++) {
         bench(&shapes[i], 1, seconds, peak);

@@ -8,11 +8,12 @@
 #include "device/cpu/amx.h"
 #include "device/cpu/isa.h"
 
+#include <float.h>
+
 typedef struct numbers {
     stk_gemm g;
-    uint16_t *a, *b;
-    int64_t rows; /* of c */
-    double *c;    /* what c holds before */
+    void *a, *b;
+    double *c; /* what c holds before */
     bool wide;
 } numbers;
 
@@ -29,6 +30,18 @@ static uint16_t *random_halves(int64_t n, uint64_t seed)
     uint16_t *x = stk_malloc((size_t)n * sizeof *x + 1); /* exact: a sanitizer sees the end */
     for (int64_t i = 0; i < n; i++) stk_store_f64(STK_BF16, x + i, launch_uniform(&seed, -1, 1));
     return x;
+}
+
+static float *random_floats(int64_t n, uint64_t seed)
+{
+    float *x = stk_malloc((size_t)n * sizeof *x + 1);
+    fill_uniform(x, n, seed);
+    return x;
+}
+
+static void *random_numbers(int32_t dtype, int64_t n, uint64_t seed)
+{
+    return dtype == STK_F32 ? (void *)random_floats(n, seed) : random_halves(n, seed);
 }
 
 static stk_gemm shape(int64_t m, int64_t n, int64_t k, int turned)
@@ -129,32 +142,32 @@ TEST(a_dot_product_of_tiles_to_the_bit)
 
 /* ---- edges ------------------------------------------------------------------------------------------------ */
 
+static double element(const void *x, int64_t at, bool wide)
+{
+    return wide ? ((const float *)x)[at] : widened(((const uint16_t *)x)[at]);
+}
+
 static double term(const numbers *p, int64_t i, int64_t j, int64_t k)
 {
     const stk_gemm *g = &p->g;
-    const uint16_t a = p->a[g->ta ? k * g->lda + i : i * g->lda + k];
-    const uint16_t b = p->b[g->tb ? j * g->ldb + k : k * g->ldb + j];
-    return (double)widened(a) * widened(b);
-}
-
-static double held(const numbers *p, const void *c, int64_t at)
-{
-    return p->wide ? ((const float *)c)[at] : widened(((const uint16_t *)c)[at]);
+    const bool wide = g->dtype == STK_F32;
+    return element(p->a, g->ta ? k * g->lda + i : i * g->lda + k, wide) *
+           element(p->b, g->tb ? j * g->ldb + k : k * g->ldb + j, wide);
 }
 
 static bool check_sums(const numbers *p, const void *c)
 {
     const stk_gemm *g = &p->g;
-    for (int64_t i = 0; i < p->rows; i++)
+    for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < g->ldc; j++) {
-            const double old = p->c[i * g->ldc + j], got = held(p, c, i * g->ldc + j);
-            double sum = !g->accumulate && i < g->m && j < g->n ? 0 : old, size = fabs(old);
-            for (int64_t k = 0; i < g->m && j < g->n && k < g->k; k++) {
+            const double old = p->c[i * g->ldc + j], got = element(c, i * g->ldc + j, p->wide);
+            double sum = !g->accumulate && j < g->n ? 0 : old, size = fabs(old);
+            for (int64_t k = 0; j < g->n && k < g->k; k++) {
                 sum += term(p, i, j, k);
                 size += fabs(term(p, i, j, k));
             }
             const double allowed =
-                size * 0x1p-24 * (double)(g->k + 2) + (p->wide ? 0 : fabs(sum) * 0x1.03p-8);
+                size * 0x1p-24 * (double)(g->k + 4) + (p->wide ? 0 : fabs(sum) * 0x1.03p-8);
             if (!CHECK_MSG(fabs(got - sum) <= allowed + 1e-30,
                            "%lldx%lldx%lld ta %d tb %d accumulate %d wide %d: element %lld,%lld is "
                            "%.9g, not %.9g",
@@ -165,38 +178,41 @@ static bool check_sums(const numbers *p, const void *c)
     return true;
 }
 
-/* In one piece, with b packed before, and cut into rectangles: right, and the same bits. */
+/* In one piece, with b packed before, or cut into rectangles. c holds its numbers before. */
+static void multiply_way(const stk_vec_gemm_tiles *tiles, const numbers *p, void *c, int way)
+{
+    const stk_gemm *g = &p->g;
+    const int64_t rows = way == 2 ? 37 : g->m, cols = way == 2 ? 64 : g->n;
+    for (int64_t i = 0; i < g->m; i += rows)
+        for (int64_t j = 0; j < g->n; j += cols)
+            multiply(tiles,
+                     (stk_gemm_job){.whole = g,
+                                    .a = p->a,
+                                    .b = p->b,
+                                    .c = c,
+                                    .row_lo = i,
+                                    .row_hi = stk_min_i64(i + rows, g->m),
+                                    .col_lo = j,
+                                    .col_hi = stk_min_i64(j + cols, g->n),
+                                    .wide = p->wide && g->dtype != STK_F32},
+                     way == 1);
+}
+
+/* Right, and the same bits in all three ways. */
 static bool check_shape(const stk_vec_gemm_tiles *tiles, stk_gemm g, bool wide)
 {
-    numbers p = {.g = g, .rows = g.m, .wide = wide};
-    const int64_t size = g.m * g.ldc, bytes = size * (wide ? 4 : 2);
-    uint16_t *start = random_halves(size, 3);
+    numbers p = {.g = g, .wide = wide || g.dtype == STK_F32};
+    const int64_t size = g.m * g.ldc, bytes = size * (p.wide ? 4 : 2);
+    void *start = random_numbers(p.wide ? STK_F32 : STK_BF16, size, 3);
     void *c[3];
-    p.a = random_halves((g.ta ? g.k : g.m) * g.lda, 1);
-    p.b = random_halves((g.tb ? g.n : g.k) * g.ldb, 2);
+    p.a = random_numbers(g.dtype, (g.ta ? g.k : g.m) * g.lda, 1);
+    p.b = random_numbers(g.dtype, (g.tb ? g.n : g.k) * g.ldb, 2);
     p.c = stk_malloc((size_t)size * sizeof *p.c);
-    for (int64_t i = 0; i < size; i++) p.c[i] = widened(start[i]);
+    for (int64_t i = 0; i < size; i++) p.c[i] = element(start, i, p.wide);
     for (int way = 0; way < 3; way++) {
         c[way] = stk_malloc((size_t)bytes + 1);
-        for (int64_t i = 0; i < size; i++)
-            if (wide)
-                ((float *)c[way])[i] = widened(start[i]);
-            else
-                ((uint16_t *)c[way])[i] = start[i];
-        const int64_t rows = way == 2 ? 37 : g.m, cols = way == 2 ? 64 : g.n;
-        for (int64_t i = 0; i < g.m; i += rows)
-            for (int64_t j = 0; j < g.n; j += cols)
-                multiply(tiles,
-                         (stk_gemm_job){.whole = &p.g,
-                                        .a = p.a,
-                                        .b = p.b,
-                                        .c = c[way],
-                                        .row_lo = i,
-                                        .row_hi = stk_min_i64(i + rows, g.m),
-                                        .col_lo = j,
-                                        .col_hi = stk_min_i64(j + cols, g.n),
-                                        .wide = wide},
-                         way == 1);
+        memcpy(c[way], start, (size_t)bytes);
+        multiply_way(tiles, &p, c[way], way);
     }
     bool good = check_sums(&p, c[0]);
     good = CHECK(!memcmp(c[0], c[1], (size_t)bytes) && !memcmp(c[0], c[2], (size_t)bytes)) && good;
@@ -208,34 +224,236 @@ static bool check_shape(const stk_vec_gemm_tiles *tiles, stk_gemm g, bool wide)
     return good;
 }
 
-static void check_edges(const stk_vec_gemm_tiles *tiles)
+static void check_edges(const stk_vec_gemm_tiles *tiles, int32_t dtype)
 {
     static const int64_t m[] = {1, 15, 16, 17, 31, 32, 33, 64, 70, 257};
     static const int64_t n[] = {1, 15, 16, 17, 32, 33, 48, 70, 96};
-    static const int64_t k[] = {0, 1, 2, 3, 31, 32, 33, 63, 64, 512, 513, 1030};
+    static const int64_t k[] = {0, 1, 2, 3, 31, 32, 33, 64, 193, 512, 513, 1030};
     int turn = 0;
     for (int x = 0; x < 10 * 9 * 12; x++) {
         const int64_t rows = m[x / 108], columns = n[x / 12 % 9], terms = k[x % 12];
         if (rows * columns * terms > 1500000 || (INSTRUMENTED && x % 7)) continue;
         stk_gemm g = shape(rows, columns, terms, turn % 4);
+        g.dtype = dtype;
         g.lda += turn % 3, g.ldb += turn % 5, g.ldc += turn % 2;
         g.accumulate = turn / 4 % 2;
         if (!check_shape(tiles, g, turn / 8 % 2)) break;
         turn++;
     }
-    stk_gemm apart = shape(64, 40, 1024, 0); /* rows 2048 bytes apart are packed */
-    check_shape(tiles, apart, false);
+    stk_gemm apart = shape(64, 40, 1024, 0);  /* rows 2048 bytes apart are packed */
     stk_gemm slabs = shape(33, 2100, 520, 2); /* more than one slab */
+    apart.dtype = slabs.dtype = dtype;
+    check_shape(tiles, apart, false);
     check_shape(tiles, slabs, false);
     check_shape(tiles, slabs, true);
+}
+
+static void check_types(const stk_vec_gemm_tiles *tiles)
+{
+    check_edges(tiles, STK_BF16);
+    check_edges(tiles, STK_F32);
 }
 
 TEST(edges_of_tiles_squares_blocks_and_slabs)
 {
     const stk_vec *set = stk_vec_find("amx-emulated"), *real = stk_vec_find("amx");
     CHECK(set || !stk_isa_has_pairs());
-    if (set) check_edges(set->gemm_tiles);
-    if (real) check_edges(real->gemm_tiles);
+    if (set) check_types(set->gemm_tiles);
+    if (real) check_types(real->gemm_tiles);
+}
+
+/* ---- floats in thirds ---------------------------------------------------------------------------------------- */
+
+enum { KINDS = 3 };
+static const char *const kinds[KINDS] = {"uniform", "of sizes 1e-18 to 1e18", "cancelling"};
+
+/* Terms of the last kind come in pairs whose sums are a thousandth of them. */
+static void fill_kind(float *x, int64_t rows, int64_t k, int kind, bool left, uint64_t seed)
+{
+    for (int64_t i = 0; i < rows * k; i++) {
+        const double u = launch_uniform(&seed, -1, 1), size = launch_uniform(&seed, -18, 18);
+        x[i] = (float)(kind == 1 ? u * pow(10, size) : u);
+        if (kind == 2 && i % 2) x[i] = (float)(left ? x[i - 1] * (1 + u / 1000) : -x[i - 1]);
+    }
+}
+
+/* Errors in units of 2^-24 of the sum of sizes of terms: root of the mean square, and the largest. */
+typedef struct errors {
+    double rms, most;
+} errors;
+
+static errors errors_of(const numbers *p, const float *c)
+{
+    const stk_gemm *g = &p->g;
+    errors e = {0};
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t k = 0; k < g->k; k++) {
+                sum += term(p, i, j, k);
+                size += fabs(term(p, i, j, k));
+            }
+            const double unit = fabs(c[i * g->ldc + j] - sum) / size * 0x1p24;
+            e.rms += unit * unit / (double)(g->m * g->n);
+            e.most = fmax(e.most, unit);
+        }
+    e.rms = sqrt(e.rms);
+    return e;
+}
+
+static void run_plain(const stk_gemm_job *job)
+{
+    const stk_vec_gemm *plain = stk_vec_find("avx512")->gemm;
+    stk_gemm_job own = *job;
+    own.scratch = stk_malloc((size_t)plain->scratch[STK_F32](job->whole) + 1);
+    stk_float_env was = stk_float_env_enter();
+    plain->run[STK_F32](&own);
+    stk_float_env_leave(was);
+    stk_free(own.scratch);
+}
+
+/* Sums must not be worse than those of the float kernels. */
+static void check_errors(const stk_vec_gemm_tiles *tiles, int kind, int64_t k)
+{
+    enum { M = 64, N = 80 };
+    numbers p = {.g = shape(M, N, k, 2), .wide = true};
+    p.g.dtype = STK_F32;
+    float *a = p.a = random_floats(M * k, 1), *b = p.b = random_floats(N * k, 2);
+    float *c = random_floats(2 * M * N, 3), *own = c + M * N;
+    fill_kind(a, M, k, kind, true, 11);
+    fill_kind(b, N, k, kind, false, 12);
+    multiply_way(tiles, &p, c, 0);
+    run_plain(&(stk_gemm_job){.whole = &p.g, .a = a, .b = b, .c = own, .row_hi = M, .col_hi = N});
+    const errors e = errors_of(&p, c), plain = errors_of(&p, own);
+    printf("floats %s, %lld terms: rms %.3f, largest %.3f of 2^-24; without tiles %.3f, %.3f\n",
+           kinds[kind], (long long)k, e.rms, e.most, plain.rms, plain.most);
+    CHECK(e.rms <= plain.rms * 1.15 && e.most <= plain.most * 1.25);
+    stk_free(a);
+    stk_free(b);
+    stk_free(c);
+}
+
+TEST(floats_are_no_worse_than_without_tiles)
+{
+    const stk_vec *set = stk_vec_find("amx-emulated"), *real = stk_vec_find("amx");
+    for (int x = 0; x < KINDS * 3; x++) {
+        const int64_t k = (int64_t[]){64, 512, 4096}[x % 3];
+        if (set) check_errors(set->gemm_tiles, x / 3, k);
+        if (real) check_errors(real->gemm_tiles, x / 3, k);
+    }
+}
+
+/* By the unit matrix, on either side: what a number is cut into is all of it, up to the largest ones; below 2^-103 it may lose 2^-126. */
+static void check_whole(const stk_vec_gemm_tiles *tiles, bool tiny)
+{
+    enum { N = 128, BYTES = N * N * sizeof(float) };
+    numbers p = {.g = shape(N, N, N, 0), .wide = true};
+    p.g.dtype = STK_F32;
+    float *x = random_floats(N * N, 5), *unit = random_floats(N * N, 6),
+          *c = random_floats(N * N, 7);
+    uint64_t seed = 8;
+    for (int i = 0; i < N * N; i++) {
+        const uint32_t sign = (uint32_t)launch_random(&seed) << 31;
+        const uint32_t least = tiny ? 0 : 24u << 23, span = (tiny ? 24u : 231u) << 23;
+        uint32_t bits = least + (uint32_t)(launch_random(&seed) % span);
+        if (!tiny && i % 3 == 0) bits = 0x7f7fffffu - (uint32_t)(launch_random(&seed) & 0x1ffff);
+        bits |= sign;
+        memcpy(&x[i], &bits, sizeof bits);
+        unit[i] = i / N == i % N;
+    }
+    for (int side = 0; side < 2; side++) {
+        p.a = side ? x : unit, p.b = side ? unit : x;
+        multiply_way(tiles, &p, c, 0);
+        int wrong = 0;
+        for (int i = 0; i < N * N; i++) wrong += !(fabs((double)c[i] - x[i]) < 0x1p-126);
+        CHECK_EQ_I64(wrong, 0);
+        CHECK(tiny || !memcmp(c, x, BYTES));
+    }
+    stk_free(x);
+    stk_free(unit);
+    stk_free(c);
+}
+
+TEST(floats_are_all_of_their_thirds)
+{
+    const stk_vec *set = stk_vec_find("amx-emulated"), *real = stk_vec_find("amx");
+    for (int tiny = 0; tiny < 2; tiny++) {
+        if (set) check_whole(set->gemm_tiles, tiny);
+        if (real) check_whole(real->gemm_tiles, tiny);
+    }
+}
+
+static int class_of(float x) { return isnan(x) ? 2 : isinf(x) ? (x > 0 ? 1 : -1) : 0; }
+
+/* Infinities and NaN, by rows of a or columns of b, up to the last of either; one meets a zero, one a number that is infinite already. */
+static void put_endless(const numbers *p, float *start)
+{
+    static const struct {
+        bool right;
+        int at, k;
+        float x;
+    } odd[] = {{false, 31, 700, INFINITY}, {false, 32, 1099, -INFINITY}, {false, 33, 0, NAN},
+               {false, 69, 5, -INFINITY},  {true, 95, 700, INFINITY},    {true, 63, 31, NAN},
+               {true, 99, 1099, -INFINITY}};
+    const stk_gemm *g = &p->g;
+    float *a = p->a, *b = p->b;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        const int64_t at = odd[i].at, k = odd[i].k;
+        if (odd[i].right)
+            b[g->tb ? at * g->ldb + k : k * g->ldb + at] = odd[i].x;
+        else
+            a[g->ta ? k * g->lda + at : at * g->lda + k] = odd[i].x;
+    }
+    b[g->tb ? 2 * g->ldb + 700 : 700 * g->ldb + 2] = 0;
+    b[g->tb ? 5 * g->ldb : 5] = FLT_MAX; /* not endless */
+    start[3 * g->ldc + 3] = INFINITY;
+}
+
+/* They do what they do without tiles; where none comes in, nobody notices. */
+static void check_endless(const stk_vec_gemm_tiles *tiles, int turned, bool accumulate)
+{
+    enum { M = 70, N = 100, K = 1100, BYTES = M * N * sizeof(float) };
+    numbers p = {.g = shape(M, N, K, turned), .wide = true};
+    p.g.dtype = STK_F32;
+    p.g.accumulate = accumulate;
+    float *a = p.a = random_floats(M * K, 1), *b = p.b = random_floats(N * K, 2);
+    float *start = random_floats(M * N, 3), *before = random_floats(M * N, 3);
+    float *plain = random_floats(M * N, 4), *c[3];
+    multiply_way(tiles, &p, before, 0);
+    put_endless(&p, start);
+    memcpy(plain, start, BYTES);
+    run_plain(&(stk_gemm_job){.whole = &p.g, .a = a, .b = b, .c = plain, .row_hi = M, .col_hi = N});
+    for (int way = 0; way < 3; way++) {
+        c[way] = random_floats(M * N, 4);
+        memcpy(c[way], start, BYTES);
+        multiply_way(tiles, &p, c[way], way);
+    }
+    int endless = 0, other_class = 0, other_bits = 0;
+    for (int i = 0; i < M * N; i++) {
+        endless += class_of(plain[i]) != 0;
+        other_class += class_of(plain[i]) != class_of(c[0][i]);
+        const bool same_terms = i % N != 2 && i % N != 5;
+        other_bits += class_of(plain[i]) == 0 && same_terms && before[i] != c[0][i];
+    }
+    CHECK(endless > 500 && endless < M * N / 2);
+    CHECK_EQ_I64(other_class, 0);
+    CHECK_EQ_I64(other_bits, 0);
+    CHECK(!memcmp(c[0], c[1], BYTES) && !memcmp(c[0], c[2], BYTES));
+    for (int way = 0; way < 3; way++) stk_free(c[way]);
+    stk_free(a);
+    stk_free(b);
+    stk_free(start);
+    stk_free(before);
+    stk_free(plain);
+}
+
+TEST(endless_floats_spread_as_without_tiles)
+{
+    const stk_vec *set = stk_vec_find("amx-emulated"), *real = stk_vec_find("amx");
+    for (int x = 0; x < 8; x++) {
+        if (set) check_endless(set->gemm_tiles, x / 2, x % 2);
+        if (real) check_endless(real->gemm_tiles, x / 2, x % 2);
+    }
 }
 
 /* ---- before the first use ------------------------------------------------------------------------------------ */
@@ -246,14 +464,27 @@ static void one_bit_off(const stk_gemm_job *job)
     ((uint16_t *)job->c)[job->whole->ldc + 3] ^= 1;
 }
 
+/* As if a product of the least thirds were missing: right to 17 bits. */
+static void one_third_off(const stk_gemm_job *job)
+{
+    stk_vec_find("amx-emulated")->gemm_tiles->run(job);
+    if (job->whole->dtype != STK_F32) return;
+    for (int64_t i = 0; i < job->whole->m * job->whole->ldc; i++) {
+        uint32_t *c = (uint32_t *)job->c + i;
+        *c &= 0xffffffc0u;
+    }
+}
+
 TEST(a_wrong_processor_is_noticed)
 {
     const stk_vec *set = stk_vec_find("amx-emulated");
     if (!set) return;
-    CHECK(stk_amx_agrees(set->gemm_tiles, set->gemm_pairs));
+    CHECK(stk_amx_agrees(set->gemm_tiles, set));
     stk_vec_gemm_tiles wrong = *set->gemm_tiles;
     wrong.run = one_bit_off;
-    CHECK(!stk_amx_agrees(&wrong, set->gemm_pairs));
+    CHECK(!stk_amx_agrees(&wrong, set));
+    wrong.run = one_third_off;
+    CHECK(!stk_amx_agrees(&wrong, set));
 }
 
 TEST(sets_say_what_they_have)

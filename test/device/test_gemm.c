@@ -243,6 +243,21 @@ TEST(batches_with_shared_and_separate_matrices)
         }
 }
 
+/* Large enough for tiles of thirds, around their squares and blocks. */
+TEST(floats_around_squares_and_blocks)
+{
+    static const int64_t m[] = {64, 65, 97}, n[] = {64, 79, 97}, k[] = {32, 193, 500};
+    for (int i = 0; i < 27; i += INSTRUMENTED ? 5 : 1) {
+        stk_gemm g = shape(m[i / 9], n[i / 3 % 3], k[i % 3], i & 1, i >> 1 & 1);
+        g.batch = 1 + i % 2;
+        g.batch_a = g.m * g.k + 4;
+        g.batch_b = i % 3 ? g.n * g.k + 2 : 0;
+        g.batch_c = g.m * g.n + 1;
+        g.accumulate = i % 4 == 0;
+        try_all(g);
+    }
+}
+
 TEST(element_types)
 {
     static const stk_dtype types[] = {STK_F64, STK_F16, STK_BF16, STK_I32, STK_U8, STK_I64};
@@ -319,11 +334,13 @@ TEST(same_bits_for_any_cut)
         each_impl(&p, same_bits);
         drop(&p);
     }
-    stk_gemm halves = shape(300, 200, 600, 1, 0);
-    halves.dtype = STK_BF16;
-    problem large = make(halves);
-    each_impl(&large, same_bits);
-    drop(&large);
+    for (int t = 0; t < 2; t++) {
+        stk_gemm tall = shape(300, 200, 600, 1, 0);
+        tall.dtype = t ? STK_BF16 : STK_F32;
+        problem large = make(tall);
+        each_impl(&large, same_bits);
+        drop(&large);
+    }
     stk_gemm g = shape(11, 40, 300, 0, 1);
     g.batch = 3;
     g.batch_a = g.m * g.k;
@@ -357,9 +374,10 @@ static void long_sums(problem *p, stk_device *device, const char *impl)
 TEST(long_sums_are_cut_along_them)
 {
     static const int64_t shapes[][3] = {{2, 2, 1024},   {24, 48, 2050}, {65, 33, 1531},
-                                        {7, 130, 1024}, {96, 20, 4000}, {3, 257, 1100}};
+                                        {7, 130, 1024}, {96, 20, 4000}, {3, 257, 1100},
+                                        {80, 66, 1300}};
     int found = 0;
-    for (int i = 0; i < 6 * 4; i++) {
+    for (int i = 0; i < 7 * 4; i++) {
         const int64_t *t = shapes[i / 4];
         stk_gemm g = shape(t[0], t[1], t[2], i & 1, i >> 1 & 1);
         g.accumulate = i % 3 == 0;

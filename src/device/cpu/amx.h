@@ -13,7 +13,8 @@ bool stk_amx_exists(void);
 /* The two makers of tiles that the set avx512 has (vec/gemm.h). */
 extern const stk_vec_gemm_tiles stk_vec_gemm_amx__avx512, stk_vec_gemm_standin__avx512;
 
-/* Small products of numbers whose sums are exact in float, by tiles and by pairs: the results must be equal to the bit. */
-bool stk_amx_agrees(const stk_vec_gemm_tiles *tiles, const stk_vec_gemm_pairs *pairs);
+/* Small products of numbers whose sums are exact in float, by tiles and without, bfloat16 and floats: the results must be equal to
+ * the bit, but for the signs of zeros. */
+bool stk_amx_agrees(const stk_vec_gemm_tiles *tiles, const stk_vec *set);
 
 #endif

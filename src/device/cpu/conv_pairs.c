@@ -1,9 +1,9 @@
-/* Convolutions of bfloat16 by dot products of pairs or of tiles. What the pixels read is gathered into dense rows, some hundred
+/* Convolutions of bfloat16 by dot products of pairs or of tiles, and of floats by tiles of their thirds. What the pixels read is gathered into dense rows, some hundred
  * pixels at a time, and multiplied (vec/gemm_pairs.c, vec/gemm_tiles.c); copying costs 2 / output channels of the product by
  * pairs. Where a pixel reads one pixel, and neighbours read neighbours, the source itself is these rows.
  *
- * Two neighbouring channels take the place of one float, so phases, bands and runs are those of the float kernels with half of the
- * source's channels (conv_plan.h), which therefore must be even. Units are images.
+ * Two neighbouring channels of bfloat16 take the place of one float, so phases, bands and runs are those of the float kernels with half of
+ * the source's channels (conv_plan.h), which therefore must be even. Units are images.
  *
  * Scratch of one part, each piece rounded up to a cache line:
  *
@@ -34,7 +34,7 @@ typedef struct pairs_sizes {
 } pairs_sizes;
 
 typedef struct pairs_state {
-    stk_conv halved; /* channels of the source in pairs */
+    stk_conv halved; /* channels of the source in pairs, if they are bfloat16 */
     stk_conv_plan plan;
     pairs_sizes size;
     int kind;
@@ -50,14 +50,17 @@ static int64_t line(int64_t bytes) { return stk_round_up(bytes, STK_ALIGN); }
 
 static int kind_of(int way) { return way & ~TILES; }
 
+/* Numbers in the place of a float. */
+static int64_t per_place(const stk_conv *c) { return c->dtype == STK_F32 ? 1 : 2; }
+
 static void init_plan(const stk_conv *c, int way, stk_conv *halved, stk_conv_plan *plan)
 {
     const int kind = kind_of(way);
     *halved = *c;
     if (kind == BACK)
-        halved->oc /= 2;
+        halved->oc /= per_place(c);
     else
-        halved->ic /= 2;
+        halved->ic /= per_place(c);
     stk_conv_plan_init(plan, halved, kind == BACK, DATA_BAND, DATA_BAND);
 }
 
@@ -65,12 +68,14 @@ static void init_plan(const stk_conv *c, int way, stk_conv *halved, stk_conv_pla
 static stk_gemm product_of(const stk_conv_plan *plan, int kind, int64_t pixels, int64_t terms,
                            int64_t ld)
 {
-    stk_gemm g = {.m = pixels, .n = plan->dest_c, .k = terms, .batch = 1, .dtype = STK_BF16};
-    g.lda = 2 * ld;
+    const int64_t per = per_place(plan->conv);
+    stk_gemm g = {.m = pixels, .n = plan->dest_c, .k = terms, .batch = 1};
+    g.dtype = (int32_t)plan->conv->dtype;
+    g.lda = per * ld;
     g.ldb = g.ldc = plan->dest_c;
     if (kind == BACK) {
         g.tb = 1;
-        g.ldb = 2 * plan->rows;
+        g.ldb = per * plan->rows;
     } else if (kind == WEIGHT) {
         g.m = terms;
         g.k = pixels;
@@ -92,15 +97,16 @@ static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
 {
     const int kind = kind_of(way);
     const int64_t terms = plan->rows, phases = stk_conv_plan_phases(plan);
+    const int64_t per = per_place(plan->conv), size = (int64_t)sizeof(float) / per;
     *s = (pairs_sizes){.ld = stk_round_up(terms, GAP) + GAP, .pixels = pixels_of(way, terms)};
     s->band = line(stk_conv_plan_band(plan) * 4);
     s->rows = line(s->pixels * s->ld * 4);
     if (phases > 1) {
-        s->results = line(s->pixels * plan->dest_c * 2);
+        s->results = line(s->pixels * plan->dest_c * size);
         s->places = line(s->pixels * (int64_t)sizeof(int64_t));
     }
-    if (kind == BACK) s->turned = line(2 * plan->rows * plan->dest_c * 2);
-    const stk_gemm g = product_of(plan, kind, s->pixels, 2 * terms, s->ld);
+    if (kind == BACK) s->turned = line(plan->rows * plan->dest_c * 4);
+    const stk_gemm g = product_of(plan, kind, s->pixels, per * terms, s->ld);
     const stk_vec *vec = stk_vec_get();
     if (way & TILES) {
         if (kind != WEIGHT) s->packed = line(vec->gemm_tiles->packed(&g));
@@ -108,16 +114,16 @@ static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
     } else {
         s->product = line(vec->gemm_pairs->scratch(&g));
     }
-    if (kind == WEIGHT) s->sums = line(2 * plan->rows * plan->dest_c * 4);
+    if (kind == WEIGHT) s->sums = line(per * plan->rows * plan->dest_c * 4);
     s->total =
         s->band + s->rows + s->results + s->places + s->turned + s->packed + s->product + s->sums;
 }
 
-static bool supports(const stk_conv *c, int kind)
+static bool fits(const stk_conv *c, int kind)
 {
     double phases = 1, taps = 1, reach = 1;
-    if (c->dtype != STK_BF16 || c->groups != 1 || !stk_isa_has_pairs()) return false;
-    if ((kind == BACK ? c->oc : c->ic) % 2 || c->n < 1) return false;
+    if (c->groups != 1 || !stk_isa_has_pairs()) return false;
+    if ((kind == BACK ? c->oc : c->ic) % per_place(c) || c->n < 1) return false;
     if ((kind == BACK ? c->ic : c->oc) < NARROW) return false;
     for (int i = 0; i < 3; i++) {
         phases *= (double)stk_min_i64(c->stride[i], c->in[i]);
@@ -132,13 +138,19 @@ static bool supports(const stk_conv *c, int kind)
     return stk_conv_plan_band(&plan) >= 0;
 }
 
-/* Fewer than a tile of results or terms is mostly padding. */
-static bool tiles_support(const stk_conv *c, int kind)
+static bool pairs_support(const stk_conv *c, int kind)
 {
-    enum { LEAST = 16 };
+    return c->dtype == STK_BF16 && fits(c, kind);
+}
+
+/* Fewer than a tile of results or terms is mostly padding; floats have to be cut into thirds for so few results. */
+static bool tiles_support(const stk_conv *c, int kind, stk_dtype dtype)
+{
+    const int64_t least = dtype == STK_F32 ? 48 : 16;
     const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
     const int64_t results = kind == BACK ? c->ic : c->oc, source = kind == BACK ? c->oc : c->ic;
-    return stk_isa_has_tiles() && supports(c, kind) && results >= LEAST && source * taps >= LEAST;
+    return c->dtype == dtype && stk_isa_has_tiles() && fits(c, kind) && results >= least &&
+           source * taps >= least;
 }
 
 static int64_t scratch(const stk_conv *c, int way, int32_t parts)
@@ -211,10 +223,11 @@ static stk_status prepare(stk_launch *launch, int way, stk_error *err)
 /* The work of one part: rows gathered so far, and where their results go. */
 typedef struct basket {
     const pairs_state *s;
-    const uint16_t *w; /* [rows][oc], or turned */
-    uint16_t *y;       /* the part's images; dy for weights */
+    const char *w; /* [rows][oc], or turned */
+    char *y;       /* the part's images; dy for weights */
+    int64_t size;  /* bytes of a number */
     float *band, *rows, *sums;
-    uint16_t *results;
+    char *results;
     int64_t *places; /* pixels, where they lie apart */
     void *packed, *product;
     const float *source;  /* what is multiplied: rows, or images in place; */
@@ -227,8 +240,9 @@ static basket open_basket(const pairs_state *s, char *memory, const void *w, voi
 {
     const pairs_sizes *z = &s->size;
     basket b = {.s = s, .w = w, .y = y, .band = (float *)(void *)memory};
+    b.size = stk_dtype_size((stk_dtype)s->halved.dtype);
     b.rows = (float *)(void *)(memory += z->band);
-    b.results = (uint16_t *)(void *)(memory += z->rows);
+    b.results = memory += z->rows;
     b.places = (int64_t *)(void *)(memory += z->results);
     memory += z->places + z->turned;
     b.packed = memory;
@@ -239,28 +253,34 @@ static basket open_basket(const pairs_state *s, char *memory, const void *w, voi
     return b;
 }
 
+/* The weights of the phase. */
+static const char *right_of(const basket *b)
+{
+    return b->w + (b->s->kind == BACK ? b->start * b->size : 0);
+}
+
 static void empty_basket(basket *b)
 {
     const pairs_state *s = b->s;
-    const int64_t c = s->plan.dest_c;
+    const int64_t pixel = s->plan.dest_c * b->size;
     if (!b->held) return;
     const stk_gemm g = product_of(&s->plan, s->kind, b->held, b->terms, b->ld);
     stk_gemm_job job = {.whole = &g, .a = b->source, .scratch = b->product};
     job.row_hi = g.m;
     job.col_hi = g.n;
-    uint16_t *y = b->y + b->first * c;
+    char *y = b->y + b->first * pixel;
     if (s->kind == WEIGHT) {
         job.b = y;
         job.c = b->sums;
         job.wide = true;
     } else {
-        job.b = b->w + (s->kind == BACK ? b->start : 0);
+        job.b = right_of(b);
         job.c = s->all.count > 1 ? b->results : y;
         job.packed = s->tiles ? b->packed : NULL;
     }
     (s->tiles ? s->tiles->run : s->vec->gemm_pairs->run)(&job);
     for (int64_t i = 0; s->all.count > 1 && i < b->held; i++)
-        memcpy(b->y + b->places[i] * c, b->results + i * c, (size_t)c * sizeof *b->y);
+        memcpy(b->y + b->places[i] * pixel, b->results + i * pixel, (size_t)pixel);
     b->first += b->held;
     b->held = 0;
 }
@@ -333,18 +353,19 @@ static void pack_weights(const basket *b)
 {
     const pairs_state *s = b->s;
     const stk_gemm g = product_of(&s->plan, s->kind, 1, b->terms, b->ld);
-    s->tiles->pack(&g, b->w + (s->kind == BACK ? b->start : 0), b->packed);
+    s->tiles->pack(&g, right_of(b), b->packed);
 }
 
 static void put_phases(basket *b, const float *x, int64_t images)
 {
     const pairs_state *s = b->s;
+    const int64_t per = per_place(&s->halved);
     for (int64_t i = 0; i < s->all.count; i++) {
         const stk_conv_phase *p = &s->all.phase[i];
-        b->start = p->runs ? 2 * p->run[0].w : 0;
+        b->start = p->runs ? per * p->run[0].w : 0;
         b->terms = 0;
         b->first = 0;
-        for (int64_t r = 0; r < p->runs; r++) b->terms += 2 * p->run[r].n;
+        for (int64_t r = 0; r < p->runs; r++) b->terms += per * p->run[r].n;
         if (s->tiles && s->kind != WEIGHT) pack_weights(b);
         if (s->in_place) {
             put_in_place(b, x, images);
@@ -356,14 +377,14 @@ static void put_phases(basket *b, const float *x, int64_t images)
 }
 
 /* to[c][block of rows][o] = w[its tap][c][o]: rows of the product's right side, stored by columns. */
-static const uint16_t *turn_weights(const pairs_state *s, const uint16_t *w, uint16_t *to)
+static const char *turn_weights(const pairs_state *s, const float *w, float *to)
 {
-    const int64_t ic = s->plan.dest_c, oc = 2 * s->plan.source_c, taps = s->plan.taps;
+    const int64_t ic = s->plan.dest_c, oc = s->plan.source_c, taps = s->plan.taps;
     for (int64_t i = 0; i < taps; i++)
         for (int64_t c = 0; c < ic; c++)
             memcpy(to + (c * taps + i) * oc, w + (s->all.order[i] * ic + c) * oc,
                    (size_t)oc * sizeof *to);
-    return to;
+    return (const char *)to;
 }
 
 static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
@@ -373,13 +394,12 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const pairs_sizes *z = &s->size;
     char *memory = (char *)launch->scratch + part * z->total;
     const float *x = (const float *)launch->arg[0] + lo * volume(plan->source) * plan->source_c;
-    uint16_t *y = (uint16_t *)launch->arg[2] + lo * volume(plan->dest) * plan->dest_c;
     if (lo >= hi) return;
-    basket b = open_basket(s, memory, launch->arg[1], y);
+    basket b = open_basket(s, memory, launch->arg[1], launch->arg[2]);
+    b.y += lo * volume(plan->dest) * plan->dest_c * b.size;
     if (s->kind == BACK)
-        b.w =
-            turn_weights(s, launch->arg[1],
-                         (uint16_t *)(void *)(memory + z->band + z->rows + z->results + z->places));
+        b.w = turn_weights(s, launch->arg[1],
+                           (float *)(void *)(memory + z->band + z->rows + z->results + z->places));
     put_phases(&b, x, hi - lo);
 }
 
@@ -412,7 +432,6 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     const stk_conv_plan *plan = &s->plan;
     char *memory = (char *)launch->scratch + part * s->size.total;
     const float *x = (const float *)launch->arg[0] + lo * volume(plan->source) * plan->source_c;
-    uint16_t *dy = (uint16_t *)launch->arg[1] + lo * volume(plan->dest) * plan->dest_c;
     int64_t floats;
     float *room = memory_of(launch, part, &floats);
     const float *few = stk_conv_few_weight(launch, lo, hi, room, floats);
@@ -422,7 +441,8 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
         return;
     }
     memset(sums_of(launch, part), 0, (size_t)s->size.sums);
-    basket b = open_basket(s, memory, NULL, dy);
+    basket b = open_basket(s, memory, NULL, launch->arg[1]);
+    b.y += lo * volume(plan->dest) * plan->dest_c * b.size;
     put_phases(&b, x, hi - lo);
 }
 
@@ -430,7 +450,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
 static void weight_finish(const stk_launch *launch)
 {
     const pairs_state *s = launch->state;
-    const int64_t count = 2 * s->plan.rows * s->plan.dest_c;
+    const int64_t count = per_place(&s->halved) * s->plan.rows * s->plan.dest_c;
     float *total = NULL;
     for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;
@@ -440,17 +460,24 @@ static void weight_finish(const stk_launch *launch)
         if (!total) total = sums_of(launch, part);
         for (int64_t i = 0; total != sums && i < count; i++) total[i] += sums[i];
     }
-    if (total) s->vec->ew->store[STK_BF16](count, launch->arg[2], total);
+    if (total) s->vec->ew->store[s->halved.dtype](count, launch->arg[2], total);
 }
 
 /* ---- three kernels ------------------------------------------------------------------------------------ */
 
-static bool forward_supports(const void *params) { return supports(params, FORWARD); }
-static bool back_supports(const void *params) { return supports(params, BACK); }
-static bool weight_supports(const void *params) { return supports(params, WEIGHT); }
-static bool forward_tiles_supports(const void *params) { return tiles_support(params, FORWARD); }
-static bool back_tiles_supports(const void *params) { return tiles_support(params, BACK); }
-static bool weight_tiles_supports(const void *params) { return tiles_support(params, WEIGHT); }
+#define SUPPORTS(word, kind)                                                                       \
+    static bool word##_supports(const void *params) { return pairs_support(params, kind); }        \
+    static bool word##_tiles_supports(const void *params)                                          \
+    {                                                                                              \
+        return tiles_support(params, kind, STK_BF16);                                              \
+    }                                                                                              \
+    static bool word##_thirds_supports(const void *params)                                         \
+    {                                                                                              \
+        return tiles_support(params, kind, STK_F32);                                               \
+    }
+SUPPORTS(forward, FORWARD)
+SUPPORTS(back, BACK)
+SUPPORTS(weight, WEIGHT)
 STK_CONV_WAY(forward, FORWARD)
 STK_CONV_WAY(back, BACK)
 STK_CONV_WAY(weight, WEIGHT)
@@ -458,71 +485,42 @@ STK_CONV_WAY(forward_tiles, FORWARD | TILES)
 STK_CONV_WAY(back_tiles, BACK | TILES)
 STK_CONV_WAY(weight_tiles, WEIGHT | TILES)
 
-const stk_impl stk_impl_conv_pairs = {.name = "pairs",
-                                      .kernel = STK_K_CONV,
-                                      .rank = 5,
-                                      .supports = forward_supports,
-                                      .units = units,
-                                      .grain = data_grain,
-                                      .aligned = stk_conv_data_aligned,
-                                      .scratch = forward_scratch,
-                                      .prepare = forward_prepare,
-                                      .discard = discard,
-                                      .run = data_run};
-const stk_impl stk_impl_conv_bwd_data_pairs = {.name = "pairs",
-                                               .kernel = STK_K_CONV_BWD_DATA,
-                                               .rank = 5,
-                                               .supports = back_supports,
-                                               .units = units,
-                                               .grain = data_grain,
-                                               .aligned = stk_conv_data_aligned,
-                                               .scratch = back_scratch,
-                                               .prepare = back_prepare,
-                                               .discard = discard,
-                                               .run = back_run};
-const stk_impl stk_impl_conv_bwd_weight_pairs = {.name = "pairs",
-                                                 .kernel = STK_K_CONV_BWD_WEIGHT,
-                                                 .rank = 5,
-                                                 .supports = weight_supports,
-                                                 .units = units,
-                                                 .grain = weight_grain,
-                                                 .aligned = stk_conv_weight_aligned,
-                                                 .scratch = weight_scratch,
-                                                 .prepare = weight_prepare,
-                                                 .discard = discard,
-                                                 .run = weight_run,
-                                                 .finish = weight_finish};
-const stk_impl stk_impl_conv_tiles = {.name = "tiles",
-                                      .kernel = STK_K_CONV,
-                                      .rank = 4,
-                                      .supports = forward_tiles_supports,
-                                      .units = units,
-                                      .grain = data_grain,
-                                      .aligned = stk_conv_data_aligned,
-                                      .scratch = forward_tiles_scratch,
-                                      .prepare = forward_tiles_prepare,
-                                      .discard = discard,
-                                      .run = data_run};
-const stk_impl stk_impl_conv_bwd_data_tiles = {.name = "tiles",
-                                               .kernel = STK_K_CONV_BWD_DATA,
-                                               .rank = 4,
-                                               .supports = back_tiles_supports,
-                                               .units = units,
-                                               .grain = data_grain,
-                                               .aligned = stk_conv_data_aligned,
-                                               .scratch = back_tiles_scratch,
-                                               .prepare = back_tiles_prepare,
-                                               .discard = discard,
-                                               .run = back_run};
-const stk_impl stk_impl_conv_bwd_weight_tiles = {.name = "tiles",
-                                                 .kernel = STK_K_CONV_BWD_WEIGHT,
-                                                 .rank = 4,
-                                                 .supports = weight_tiles_supports,
-                                                 .units = units,
-                                                 .grain = weight_grain,
-                                                 .aligned = stk_conv_weight_aligned,
-                                                 .scratch = weight_tiles_scratch,
-                                                 .prepare = weight_tiles_prepare,
-                                                 .discard = discard,
-                                                 .run = weight_run,
-                                                 .finish = weight_finish};
+/* word: of supports; way: of scratch and prepare. */
+#define IMPLS(title, rank_, word, way)                                                             \
+    const stk_impl stk_impl_conv_##title = {.name = #title,                                        \
+                                            .kernel = STK_K_CONV,                                  \
+                                            .rank = rank_,                                         \
+                                            .supports = forward##word##_supports,                  \
+                                            .units = units,                                        \
+                                            .grain = data_grain,                                   \
+                                            .aligned = stk_conv_data_aligned,                      \
+                                            .scratch = forward##way##_scratch,                     \
+                                            .prepare = forward##way##_prepare,                     \
+                                            .discard = discard,                                    \
+                                            .run = data_run};                                      \
+    const stk_impl stk_impl_conv_bwd_data_##title = {.name = #title,                               \
+                                                     .kernel = STK_K_CONV_BWD_DATA,                \
+                                                     .rank = rank_,                                \
+                                                     .supports = back##word##_supports,            \
+                                                     .units = units,                               \
+                                                     .grain = data_grain,                          \
+                                                     .aligned = stk_conv_data_aligned,             \
+                                                     .scratch = back##way##_scratch,               \
+                                                     .prepare = back##way##_prepare,               \
+                                                     .discard = discard,                           \
+                                                     .run = back_run};                             \
+    const stk_impl stk_impl_conv_bwd_weight_##title = {.name = #title,                             \
+                                                       .kernel = STK_K_CONV_BWD_WEIGHT,            \
+                                                       .rank = rank_,                              \
+                                                       .supports = weight##word##_supports,        \
+                                                       .units = units,                             \
+                                                       .grain = weight_grain,                      \
+                                                       .aligned = stk_conv_weight_aligned,         \
+                                                       .scratch = weight##way##_scratch,           \
+                                                       .prepare = weight##way##_prepare,           \
+                                                       .discard = discard,                         \
+                                                       .run = weight_run,                          \
+                                                       .finish = weight_finish};
+IMPLS(pairs, 5, , )
+IMPLS(tiles, 4, _tiles, _tiles)
+IMPLS(thirds, 7, _thirds, _tiles)

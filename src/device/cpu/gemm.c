@@ -280,7 +280,7 @@ const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
                                       .prepare = pairs_prepare,
                                       .run = pairs_run};
 
-/* ---- tiles: bfloat16 where the processor multiplies tiles of them ---------------------------------- */
+/* ---- tiles: bfloat16 where the processor multiplies tiles of them; floats by tiles of their thirds --- */
 
 /* Less than a tile is mostly padding. A long k has gemm_deep.c, and would make packed columns of many megabytes. */
 static bool tiles_supports(const void *params)
@@ -289,6 +289,15 @@ static bool tiles_supports(const void *params)
     const stk_gemm *g = params;
     return g->dtype == STK_BF16 && g->m >= LEAST_ROWS && g->n >= LEAST && g->k >= LEAST &&
            g->k <= LONGEST && stk_isa_has_tiles();
+}
+
+/* Six products of tiles take a third of the time of multiply-adds, cutting b into thirds as long as 32 rows of them, a as 32 columns. */
+static bool thirds_supports(const void *params)
+{
+    enum { LEAST = 64, LEAST_TERMS = 32 };
+    const stk_gemm *g = params;
+    return g->dtype == STK_F32 && g->m >= LEAST && g->n >= LEAST && g->k >= LEAST_TERMS &&
+           stk_isa_has_tiles();
 }
 
 /* Parts are larger than those of other products: multiplying takes less, packing b does not. */
@@ -328,3 +337,14 @@ const stk_impl stk_impl_gemm_tiles = {.name = "tiles",
                                       .room = tiles_room,
                                       .prepare = tiles_prepare,
                                       .run = tiles_run};
+
+const stk_impl stk_impl_gemm_thirds = {.name = "thirds",
+                                       .kernel = STK_K_GEMM,
+                                       .rank = 7,
+                                       .supports = thirds_supports,
+                                       .units = stk_gemm_units,
+                                       .grain = tiles_grain,
+                                       .aligned = stk_gemm_aligned,
+                                       .room = tiles_room,
+                                       .prepare = tiles_prepare,
+                                       .run = tiles_run};

@@ -75,6 +75,14 @@ static bool tiles_supports(const void *params)
     return is_wide(g) && g->m >= LEAST && g->n >= LEAST && stk_isa_has_tiles() && supports(g);
 }
 
+static bool thirds_supports(const void *params)
+{
+    enum { LEAST = 64 };
+    const stk_gemm *g = params;
+    return g->dtype == STK_F32 && g->m >= LEAST && g->n >= LEAST && stk_isa_has_tiles() &&
+           supports(g);
+}
+
 static int64_t units(const void *params) { return ((const stk_gemm *)params)->k; }
 
 static int64_t grain(const void *params)
@@ -203,3 +211,14 @@ const stk_impl stk_impl_gemm_deep_tiles = {.name = "deep_tiles",
                                            .room = tiles_room,
                                            .run = tiles_run,
                                            .finish = finish};
+const stk_impl stk_impl_gemm_deep_thirds = {.name = "deep_thirds",
+                                            .kernel = STK_K_GEMM,
+                                            .rank = 6,
+                                            .supports = thirds_supports,
+                                            .units = units,
+                                            .grain = grain,
+                                            .aligned = aligned,
+                                            .scratch = scratch,
+                                            .room = tiles_room,
+                                            .run = tiles_run,
+                                            .finish = finish};

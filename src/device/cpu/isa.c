@@ -52,7 +52,7 @@ static void find_tiles(void)
     if (tiled.missing) return;
     if (!has_pairs())
         tiled.missing = "this processor has no AVX512_BF16 beside it";
-    else if (!stk_amx_agrees(&stk_vec_gemm_amx__avx512, stk_vec__avx512.gemm_pairs))
+    else if (!stk_amx_agrees(&stk_vec_gemm_amx__avx512, &stk_vec__avx512))
         tiled.missing = "a first product came out wrong (please report this)";
 }
 

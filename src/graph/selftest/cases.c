@@ -336,6 +336,8 @@ static const stk_case ROWS[] = {
     {"matmul", matmul, {65, 1, 47, 1, 0, 0}, F32},
     {"matmul", matmul, {33, 65, 260, 1, 0, 0}, F32},
     {"matmul", matmul, {129, 97, 513, 1, 0, 1}, F32},
+    {"matmul", matmul, {96, 80, 1100, 1, 1, 0}, F32},
+    {"matmul", matmul, {80, 97, 70, 3, 0, 1}, F32},
     {"matmul", matmul, {3, 5, 7, 9, 0, 0}, F32},
     {"matmul", matmul, {16, 31, 24, 5, 1, 0}, F32},
     {"matmul", matmul, {9, 17, 33, 1, 0, 0}, F64},

@@ -19,7 +19,8 @@ typedef struct stk_gemm_job {
     /* May add up from the last term to the first. Walking down the rows of b a prefetcher runs a dozen rows past the end, and takes
      * them from the core that owns what comes there (owners.c); walking up, it leaves these alone. */
     bool back;
-    const void *packed; /* tiles: all of b as their pack() left it; NULL: b itself is read */
+    /* tiles: all of b as their pack() left it; NULL: b itself is read. Of floats b is needed all the same. */
+    const void *packed;
 } stk_gemm_job;
 
 /* Terms of a sum that are added up before they are added to the stretch before: even ones, as all stay in L1. */
@@ -56,8 +57,8 @@ typedef struct stk_vec_gemm_pairs {
 
 extern const stk_vec_gemm_pairs STK_VEC(stk_vec_gemm_pairs);
 
-/* bfloat16 by tiles; NULL where the set in use has none (stk_isa_has_tiles). Which problems and cuts give which bits is as above; b
- * can be packed beforehand, for many products with it. */
+/* bfloat16 by tiles, and float32 by tiles of its thirds; NULL where the set in use has none (stk_isa_has_tiles). Which problems and cuts
+ * give which bits is as above; b can be packed beforehand, for many products with it. */
 typedef struct stk_vec_gemm_tiles {
     void (*run)(const stk_gemm_job *job);
     /* Enough for any job of it, and of products with smaller k, n; less where jobs have b packed. */

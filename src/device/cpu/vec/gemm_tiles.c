@@ -1,4 +1,5 @@
-/* gemm_tiles.c - products of bfloat16 by tiles (tiles.h): 16 x 16 sums over 32 terms in one instruction.
+/* gemm_tiles.c - products of bfloat16 by tiles (tiles.h): 16 x 16 sums over 32 terms in one instruction; and of floats, in
+ * thirds.
  *
  *     slab    as many columns of b as a few MB hold, over all of k, packed:  [block of k][panel of 32 columns][k / 2][32] pairs
  *     block   up to 512 terms; 256 rows of c pass it together, panel after panel: the panel stays in the first level of the
@@ -9,9 +10,21 @@
  *     sums    c in floats, where k takes several blocks
  *
  * What is packed is padded with zeros, so every tile is whole. Terms are added in an order that depends on k alone: the bits of c do not
- * depend on the cut into jobs. */
+ * depend on the cut into jobs.
+ *
+ * Floats are cut into three bfloat16 each, whose sum they are (thirds.h): a = a1 + a2 + a3, the second at most 2^-8 of the first, the
+ * third 2^-17. Six products of tiles make one of floats, 1 1 + 1 2 + 2 1 + 2 2 + 1 3 + 3 1; what is left out, 2 3 + 3 2 + 3 3, is
+ * at most 2^-23.9 of a term, about one rounding of it, with either sign. Sums are rounded at their full size once in 32 terms,
+ * multiply-adds round 32 times: test_amx.c measures a half to a quarter of the errors of the float kernels, and as much where
+ * sizes of terms differ by 36 powers of ten (doc/architecture.md has the figures). Numbers below 2^-103 may lose their last
+ * thirds, up to 2^-126; sums of a few terms that come within 1 % of the largest number may be infinite. All of a is packed,
+ * thirds behind each other in place of each tile; blocks and slabs have fewer terms.
+ *
+ * Six products of an infinity would make NaN (0 * inf, inf - inf), so rows of a and columns of b that have an endless number
+ * are multiplied again, without tiles: all of their sums are endless, whatever the other terms are. */
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/pairs.h"
+#include "device/cpu/vec/thirds.h"
 #include "device/cpu/vec/tiles.h"
 
 #include <string.h>
@@ -23,12 +36,24 @@ enum {
     TERMS = 2 * TILE_ROWS,       /* of a tile */
     GROUP_TILE = 2 * TILE_BYTES, /* bytes: 32 rows of packed a, */
     PANEL_TILE = 2 * TILE_BYTES, /* and 32 columns of packed b, over the terms of a tile */
-    KC = 512,
     MC = 256,
-    SLAB_MOST = 1 << 21, /* numbers */
-    SLAB_WIDTH = 1024,   /* where its sums are kept: a megabyte of them */
-    SAME_LINES = 2048,   /* bytes: rows so far apart push each other out of the first level */
+    SLAB_WIDTH = 1024, /* where its sums are kept: a megabyte of them */
+    SAME_LINES = 2048, /* bytes: rows so far apart push each other out of the first level */
+    MARKS = 64,        /* bytes: which columns of a panel have endless numbers */
 };
+
+/* What differs between the types: tiles in place of one, bytes of an element, the most terms of a block and of a slab, the most numbers
+ * of a slab. A panel of thirds has to share the first level with a third of its size of a, and a slab of them is 3 MB: what a core has
+ * of the second and the third. */
+typedef struct manner {
+    int64_t tiles, size, kc, longest, slab;
+} manner;
+
+static const manner by_halves = {1, 2, 512, INT64_MAX / 2, 1 << 21};
+static const manner by_thirds = {3, 4, 192, 1024, 1 << 19};
+
+static bool in_thirds(const stk_gemm *g) { return g->dtype == STK_F32; }
+static const manner *manner_of(const stk_gemm *g) { return in_thirds(g) ? &by_thirds : &by_halves; }
 
 typedef struct square {
     const char *a;
@@ -58,42 +83,63 @@ typedef void square_fn(const square *s, tile *file);
 
 typedef struct plan {
     int64_t kc, nc; /* of a block, of a slab */
-    bool blocks;
 } plan;
 
 static int64_t tiles_of(int64_t k) { return stk_ceil_div(k, TERMS); }
 
+/* k in equal pieces of whole tiles, none longer than `most`. */
+static int64_t piece_of(int64_t k, int64_t most)
+{
+    return stk_round_up(stk_max_i64(stk_ceil_div(k, stk_max_i64(stk_ceil_div(k, most), 1)), 1),
+                        TERMS);
+}
+
 static plan plan_for(const stk_gemm *g, int64_t n)
 {
-    plan p = {.kc = stk_round_up(stk_max_i64(g->k, 1), TERMS)};
-    const int64_t all = p.kc, width = stk_round_up(stk_max_i64(n, 1), SIDE);
-    p.blocks = g->k > KC;
-    if (p.blocks) p.kc = stk_round_up(stk_ceil_div(g->k, stk_ceil_div(g->k, KC)), TERMS);
-    p.nc = stk_max_i64(SLAB_MOST / all / SIDE * SIDE, SIDE);
-    if (p.blocks) p.nc = stk_min_i64(p.nc, SLAB_WIDTH);
+    const manner *by = manner_of(g);
+    const int64_t all = stk_round_up(stk_max_i64(g->k, 1), TERMS);
+    const int64_t width = stk_round_up(stk_max_i64(n, 1), SIDE);
+    plan p = {piece_of(g->k, by->kc), stk_max_i64(by->slab / all / SIDE * SIDE, SIDE)};
+    if (g->k > by->kc) p.nc = stk_min_i64(p.nc, SLAB_WIDTH);
     p.nc = stk_min_i64(p.nc, width);
     return p;
 }
 
-/* Bytes of b packed, a slab or all of it. */
+/* Bytes of columns of b over all blocks; thirds have the marks behind them. */
+static int64_t panels_bytes(const stk_gemm *g, int64_t n)
+{
+    return tiles_of(g->k) * manner_of(g)->tiles * PANEL_TILE * stk_ceil_div(n, SIDE);
+}
 static int64_t packed_bytes(const stk_gemm *g, int64_t n)
 {
-    return tiles_of(g->k) * TERMS * stk_round_up(n, SIDE) * 2;
+    return panels_bytes(g, n) + (in_thirds(g) ? stk_ceil_div(n, SIDE) * MARKS : 0);
 }
 
 /* Pieces of scratch. They do not shrink when k or n grow: what is enough for a product is enough for smaller ones. */
 static int64_t rows_bytes(const stk_gemm *g)
 {
-    return MC / SIDE * tiles_of(stk_min_i64(g->k, KC)) * GROUP_TILE;
+    const manner *by = manner_of(g);
+    const int64_t packed = MC / SIDE * tiles_of(stk_min_i64(g->k, by->kc)) * by->tiles * GROUP_TILE;
+    if (!in_thirds(g)) return packed;
+    stk_gemm again = *g; /* of endless rows, in the same place: a long k needs the most */
+    again.k = by->longest;
+    return stk_max_i64(stk_max_i64(packed, by->longest * by->size),
+                       STK_VEC(stk_gemm_f32_scratch)(&again));
 }
 static int64_t sums_bytes(const stk_gemm *g)
 {
-    return g->k > KC ? MC * stk_min_i64(stk_round_up(g->n, SIDE), SLAB_WIDTH) * 4 : 0;
+    const bool some = !in_thirds(g) && g->k > by_halves.kc;
+    return some ? MC * stk_min_i64(stk_round_up(g->n, SIDE), SLAB_WIDTH) * 4 : 0;
 }
 static int64_t slab_bytes(const stk_gemm *g)
 {
-    const int64_t most = stk_max_i64(SLAB_MOST * 2, packed_bytes(g, SIDE));
-    return stk_min_i64(packed_bytes(g, g->n), most);
+    const manner *by = manner_of(g);
+    const int64_t panels = stk_ceil_div(by->slab, TERMS * SIDE);
+    stk_gemm slab = *g;
+    slab.k = stk_min_i64(g->k, by->longest);
+    const int64_t most =
+        stk_max_i64(panels * (by->tiles * PANEL_TILE + MARKS), packed_bytes(&slab, SIDE));
+    return stk_min_i64(packed_bytes(&slab, g->n), most);
 }
 
 static int64_t tiles_scratch(const stk_gemm *g, bool packed)
@@ -103,17 +149,41 @@ static int64_t tiles_scratch(const stk_gemm *g, bool packed)
 
 /* ---- packing -------------------------------------------------------------------------------------------- */
 
-/* n columns of b over all of k. */
-static void pack_slab(const stk_gemm *g, const plan *p, const uint16_t *b, int64_t n, char *to)
+/* Panels of up to 32 columns over k terms. That of thirds says which columns have endless numbers. */
+static void halves_panel(const stk_gemm *g, const uint16_t *b, int64_t n, int64_t k, char *to)
 {
+    const int64_t filled = (k + 1) / 2 * 2 * TILE_ROW;
+    stk_pairs_panel((vf_unaligned *)(void *)to, b, g->ldb, g->tb, n, k);
+    memset(to + filled, 0, (size_t)(tiles_of(k) * PANEL_TILE - filled));
+}
+
+static uint32_t thirds_panel(const stk_gemm *g, const float *b, int64_t n, int64_t k, char *to)
+{
+    stk_thirds_source s = {.at = b, .ld = g->ldb, .lanes = n, .turned = g->tb};
+    uint32_t endless = 0;
+    for (int64_t t = 0; t < k; t += TERMS, to += 3 * PANEL_TILE) {
+        s.at = b + t * (g->tb ? 1 : g->ldb);
+        s.lines = stk_min_i64(k - t, TERMS);
+        endless |= stk_thirds_pack(false, s, to);
+    }
+    return endless;
+}
+
+/* n columns of b over all of k. */
+static void pack_slab(const stk_gemm *g, const plan *p, const char *b, int64_t n, char *to)
+{
+    const manner *by = manner_of(g);
+    uint32_t *marks = (uint32_t *)(void *)(to + panels_bytes(g, n));
+    memset(marks, 0, (size_t)(packed_bytes(g, n) - panels_bytes(g, n)));
     for (int64_t k = 0; k < g->k; k += p->kc) {
-        const int64_t kc = stk_min_i64(p->kc, g->k - k), tiles = tiles_of(kc);
-        for (int64_t j = 0; j < n; j += SIDE, to += tiles * PANEL_TILE) {
-            const uint16_t *from = b + (g->tb ? j * g->ldb + k : k * g->ldb + j);
-            const int64_t filled = (kc + 1) / 2 * 2 * TILE_ROW;
-            stk_pairs_panel((vf_unaligned *)(void *)to, from, g->ldb, g->tb,
-                            stk_min_i64(n - j, SIDE), kc);
-            memset(to + filled, 0, (size_t)(tiles * PANEL_TILE - filled));
+        const int64_t kc = stk_min_i64(p->kc, g->k - k);
+        for (int64_t j = 0; j < n; j += SIDE, to += tiles_of(kc) * by->tiles * PANEL_TILE) {
+            const char *from = b + (g->tb ? j * g->ldb + k : k * g->ldb + j) * by->size;
+            const int64_t cols = stk_min_i64(n - j, SIDE);
+            if (in_thirds(g))
+                marks[j / SIDE] |= thirds_panel(g, (const void *)from, cols, kc, to);
+            else
+                halves_panel(g, (const void *)from, cols, kc, to);
         }
     }
 }
@@ -143,11 +213,11 @@ static void pack_columns(const uint16_t *a, int64_t lda, int64_t rows, int64_t t
 
 static bool in_place(const stk_gemm *g, int64_t rows)
 {
-    return !g->ta && rows >= SIDE && g->lda * 2 % SAME_LINES != 0;
+    return !in_thirds(g) && !g->ta && rows >= SIDE && g->lda * 2 % SAME_LINES != 0;
 }
 
 /* What is not read in place of m rows and k terms: [group of 32 rows][tile]. */
-static void pack_a(const stk_gemm *g, const uint16_t *a, int64_t m, int64_t k, char *to)
+static void pack_halves(const stk_gemm *g, const uint16_t *a, int64_t m, int64_t k, char *to)
 {
     const int64_t tiles = tiles_of(k);
     for (int64_t t = 0; t < tiles; t++)
@@ -162,31 +232,53 @@ static void pack_a(const stk_gemm *g, const uint16_t *a, int64_t m, int64_t k, c
         }
 }
 
+/* All of it, along the memory of a: tiles of a group, or groups of a tile. endless: bits of rows, a word for each group. */
+static void pack_thirds(const stk_gemm *g, const float *a, int64_t m, int64_t k, char *to,
+                        uint32_t *endless)
+{
+    const int64_t tiles = tiles_of(k), groups = stk_ceil_div(m, SIDE);
+    for (int64_t x = 0; x < tiles * groups; x++) {
+        const int64_t t = g->ta ? x / groups : x % tiles, i = g->ta ? x % groups : x / tiles;
+        const stk_thirds_source s = {
+            .at = a + (g->ta ? t * TERMS * g->lda + i * SIDE : i * SIDE * g->lda + t * TERMS),
+            .ld = g->lda,
+            .lines = stk_min_i64(m - i * SIDE, SIDE),
+            .lanes = stk_min_i64(k - t * TERMS, TERMS),
+            .turned = g->ta};
+        endless[i] |= stk_thirds_pack(true, s, to + (i * tiles + t) * 3 * GROUP_TILE);
+    }
+}
+
 /* ---- squares -------------------------------------------------------------------------------------------- */
 
 /* One slab, one block of k, up to 256 rows. */
 typedef struct passage {
     const stk_gemm_job *job;
-    square_fn *const (*squares)[2];
-    tile *file;    /* of the stand-ins */
-    float *square; /* 32 x 32 sums on their way to c */
-    const char *a; /* element 0 of the rows and of the block, in place */
-    char *packed;  /* a */
-    const char *b; /* panels */
+    square_fn *const (*squares)[2][2]; /* [by thirds] */
+    tile *file;                        /* of the stand-ins */
+    float *square;                     /* 32 x 32 sums on their way to c */
+    const char *a;                     /* element 0 of the rows and of the block, in place */
+    char *packed;                      /* a */
+    const char *b;                     /* panels */
+    /* Rows and columns that have endless numbers: bits, a word for each group and each panel. */
+    uint32_t endless[MC / SIDE];
+    const uint32_t *marks;
     float *sums;   /* [row][nc] where there are several blocks */
     int64_t nc, k; /* k: terms of the block */
     int64_t row, col, m, n;
     bool more, last; /* blocks before; no block behind */
 } passage;
 
-/* The part of the square that c has, out of it and into it, where c holds floats and the square goes beyond its edge. */
+/* The part of the square that c has, out of it and into it, where c holds floats. */
 static void copy_part(const float *from, int64_t from_row, float *to, int64_t to_row, int64_t rows,
-                      int64_t cols)
+                      int64_t cols, bool add)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j += STK_VF) {
             const vf_part part = vf_part_of(stk_min_i64(cols - j, STK_VF));
-            vf_store_part(to + i * to_row + j, vf_load_part(from + i * from_row + j, part), part);
+            float *at = to + i * to_row + j;
+            const vf x = vf_load_part(from + i * from_row + j, part);
+            vf_store_part(at, add ? vf_load_part(at, part) + x : x, part);
         }
 }
 
@@ -207,8 +299,9 @@ static square square_at(const passage *p, int64_t i, int64_t j, int64_t rows)
 {
     const stk_gemm *g = p->job->whole;
     const int64_t tiles = tiles_of(p->k);
-    square s = {.b = p->b + j / SIDE * tiles * PANEL_TILE};
-    const char *packed = p->packed + i / SIDE * tiles * GROUP_TILE;
+    const int64_t all = tiles * manner_of(g)->tiles;
+    square s = {.b = p->b + j / SIDE * all * PANEL_TILE};
+    const char *packed = p->packed + i / SIDE * all * GROUP_TILE;
     if (in_place(g, rows)) {
         s.a = p->a + i * g->lda * 2;
         s.a_row = g->lda * 2;
@@ -224,6 +317,12 @@ static square square_at(const passage *p, int64_t i, int64_t j, int64_t rows)
     return s;
 }
 
+static void multiply_square(const passage *p, const square *s, int64_t rows, int64_t cols)
+{
+    const bool down = rows > TILE_ROWS, across = cols > TILE_ROWS;
+    p->squares[in_thirds(p->job->whole)][down][across](s, p->file);
+}
+
 static void wide_square(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
                         int64_t cols)
 {
@@ -233,9 +332,23 @@ static void wide_square(const passage *p, square *s, int64_t i, int64_t j, int64
     s->more = p->more || g->accumulate;
     s->from = s->to = whole ? c : p->square;
     s->from_row = s->to_row = whole ? g->ldc : SIDE;
-    if (!whole && s->more) copy_part(c, g->ldc, p->square, SIDE, rows, cols);
-    p->squares[rows > TILE_ROWS][cols > TILE_ROWS](s, p->file);
-    if (!whole) copy_part(p->square, SIDE, c, g->ldc, rows, cols);
+    if (!whole && s->more) copy_part(c, g->ldc, p->square, SIDE, rows, cols, false);
+    multiply_square(p, s, rows, cols);
+    if (!whole) copy_part(p->square, SIDE, c, g->ldc, rows, cols, false);
+}
+
+/* Sums of a block begin at zero, and are added to c afterwards: the six roundings do not grow with k. */
+static void thirds_square(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
+                          int64_t cols)
+{
+    const stk_gemm *g = p->job->whole;
+    float *c = (float *)p->job->c + (p->row + i) * g->ldc + p->col + j;
+    const bool add = p->more || g->accumulate;
+    const bool straight = !add && rows % TILE_ROWS == 0 && cols % TILE_ROWS == 0;
+    s->to = straight ? c : p->square;
+    s->to_row = straight ? g->ldc : SIDE;
+    multiply_square(p, s, rows, cols);
+    if (!straight) copy_part(p->square, SIDE, c, g->ldc, rows, cols, add);
 }
 
 static void half_square(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
@@ -248,20 +361,60 @@ static void half_square(const passage *p, square *s, int64_t i, int64_t j, int64
     s->from_row = p->nc;
     s->to = p->last ? p->square : sums;
     s->to_row = p->last ? SIDE : p->nc;
-    p->squares[rows > TILE_ROWS][cols > TILE_ROWS](s, p->file);
+    multiply_square(p, s, rows, cols);
     if (p->last)
         round_part(p->square, (uint16_t *)p->job->c + (p->row + i) * g->ldc + p->col + j, g->ldc,
                    rows, cols, g->accumulate);
 }
 
+typedef void square_way(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
+                        int64_t cols);
+
 static void pass(const passage *p)
 {
+    square_way *way = in_thirds(p->job->whole) ? thirds_square
+                      : p->job->wide           ? wide_square
+                                               : half_square;
     for (int64_t j = 0; j < p->n; j += SIDE)
         for (int64_t i = 0; i < p->m; i += SIDE) {
             const int64_t rows = stk_min_i64(p->m - i, SIDE), cols = stk_min_i64(p->n - j, SIDE);
             square s = square_at(p, i, j, rows);
-            (p->job->wide ? wide_square : half_square)(p, &s, i, j, rows, cols);
+            way(p, &s, i, j, rows, cols);
         }
+}
+
+/* ---- endless numbers -------------------------------------------------------------------------------------- */
+
+/* The next run of ones among bits *lo ... n; false: none. */
+static bool next_run(const uint32_t *bits, int64_t n, int64_t *lo, int64_t *hi)
+{
+    while (*lo < n && !(bits[*lo / 32] >> *lo % 32 & 1)) ++*lo;
+    *hi = *lo;
+    while (*hi < n && bits[*hi / 32] >> *hi % 32 & 1) ++*hi;
+    return *lo < *hi;
+}
+
+/* Without tiles: rows and columns that have endless numbers, which were taken as zeros. What is there already, old sums and those of
+ * the finite terms, does not matter beside them. Neither the cut nor a row's neighbours have a part in what an element becomes. */
+static void multiply_endless(const passage *p)
+{
+    stk_gemm_job again = *p->job;
+    again.scratch = p->packed;
+    again.packed = NULL;
+    for (int64_t lo = 0, hi; next_run(p->endless, p->m, &lo, &hi); lo = hi) {
+        again.row_lo = p->row + lo;
+        again.row_hi = p->row + hi;
+        again.col_lo = p->col;
+        again.col_hi = p->col + p->n;
+        STK_VEC(stk_gemm_f32)(&again);
+    }
+    for (int64_t lo = 0, hi; next_run(p->marks, p->n, &lo, &hi); lo = hi) {
+        again.row_lo = p->row;
+        again.row_hi = p->row + p->m;
+        again.col_lo = p->col + lo;
+        again.col_hi = p->col + hi;
+        STK_VEC(stk_gemm_f32)(&again);
+    }
 }
 
 /* ---- a job ------------------------------------------------------------------------------------------------ */
@@ -270,20 +423,27 @@ static void pass(const passage *p)
 static void pass_blocks(passage *p, int64_t kc, const char *slab)
 {
     const stk_gemm *g = p->job->whole;
-    const uint16_t *a = p->job->a;
+    const manner *by = manner_of(g);
+    memset(p->endless, 0, sizeof p->endless);
+    p->b = slab;
     for (int64_t k = 0; k < g->k; k += kc) {
-        const uint16_t *from = a + (g->ta ? k * g->lda + p->row : p->row * g->lda + k);
+        const int64_t first = g->ta ? k * g->lda + p->row : p->row * g->lda + k;
+        p->a = (const char *)p->job->a + first * by->size;
         p->k = stk_min_i64(kc, g->k - k);
-        p->a = (const char *)from;
-        p->b = slab + k * stk_round_up(p->n, SIDE) * 2;
         p->more = k > 0;
         p->last = k + kc >= g->k;
-        pack_a(g, from, p->m, p->k, p->packed);
+        if (in_thirds(g))
+            pack_thirds(g, (const void *)p->a, p->m, p->k, p->packed, p->endless);
+        else
+            pack_halves(g, (const void *)p->a, p->m, p->k, p->packed);
         pass(p);
+        p->b += tiles_of(p->k) * by->tiles * PANEL_TILE * stk_ceil_div(p->n, SIDE);
     }
+    p->marks = (const uint32_t *)(const void *)(slab + panels_bytes(g, p->n));
+    if (in_thirds(g)) multiply_endless(p);
 }
 
-static void multiply(const stk_gemm_job *job, passage *p)
+static void multiply_all(const stk_gemm_job *job, passage *p)
 {
     const stk_gemm *g = job->whole;
     const plan whole = plan_for(g, job->packed ? g->n : job->col_hi - job->col_lo);
@@ -296,12 +456,12 @@ static void multiply(const stk_gemm_job *job, passage *p)
     at += sums_bytes(g);
     for (p->col = job->col_lo; p->col < job->col_hi; p->col += whole.nc) {
         const char *slab = at;
+        const int64_t first = p->col * (g->tb ? g->ldb : 1) * manner_of(g)->size;
         p->n = stk_min_i64(whole.nc, job->col_hi - p->col);
         if (job->packed)
             slab = (const char *)job->packed + packed_bytes(g, p->col);
         else
-            pack_slab(g, &whole, (const uint16_t *)job->b + p->col * (g->tb ? g->ldb : 1), p->n,
-                      at);
+            pack_slab(g, &whole, (const char *)job->b + first, p->n, at);
         for (p->row = job->row_lo; p->row < job->row_hi; p->row += MC) {
             p->m = stk_min_i64(MC, job->row_hi - p->row);
             pass_blocks(p, whole.kc, slab);
@@ -309,13 +469,35 @@ static void multiply(const stk_gemm_job *job, passage *p)
     }
 }
 
+/* Where c holds the sums, a long k is taken in stretches: slabs that have all of it would have few columns, and a is packed for each slab. */
+static stk_gemm stretch_of(const stk_gemm *g, int64_t k)
+{
+    stk_gemm s = *g;
+    s.k = stk_min_i64(piece_of(g->k, manner_of(g)->longest), g->k - k);
+    if (k) s.accumulate = 1;
+    return s;
+}
+
+static void multiply(const stk_gemm_job *job, passage *p)
+{
+    const stk_gemm *g = job->whole;
+    const int64_t size = manner_of(g)->size;
+    stk_gemm_job part = *job;
+    stk_gemm s;
+    if (!g->k) stk_pairs_no_terms(job);
+    for (int64_t k = 0; k < g->k; k += s.k) {
+        s = stretch_of(g, k);
+        part.whole = &s;
+        part.a = (const char *)job->a + k * (g->ta ? g->lda : 1) * size;
+        part.b = (const char *)job->b + k * (g->tb ? 1 : g->ldb) * size;
+        multiply_all(&part, p);
+        if (part.packed) part.packed = (const char *)part.packed + packed_bytes(&s, g->n);
+    }
+}
+
 STK_TILES static void real_run(const stk_gemm_job *job)
 {
     passage p = {.squares = real_squares};
-    if (job->whole->k == 0) {
-        stk_pairs_no_terms(job);
-        return;
-    }
     tiles_begin();
     multiply(job, &p);
     tiles_end();
@@ -325,20 +507,34 @@ static void standin_run(const stk_gemm_job *job)
 {
     tile file[8];
     passage p = {.squares = standin_squares, .file = file};
-    if (job->whole->k == 0)
-        stk_pairs_no_terms(job);
-    else
-        multiply(job, &p);
+    multiply(job, &p);
 }
 
-static int64_t right_bytes(const stk_gemm *g) { return packed_bytes(g, g->n); }
+static int64_t right_bytes(const stk_gemm *g)
+{
+    int64_t bytes = 0;
+    for (int64_t k = 0; k < g->k;) {
+        const stk_gemm s = stretch_of(g, k);
+        bytes += packed_bytes(&s, g->n);
+        k += s.k;
+    }
+    return bytes;
+}
 
 static void pack_right(const stk_gemm *g, const void *b, void *to)
 {
-    const plan p = plan_for(g, g->n);
-    for (int64_t j = 0; j < g->n; j += p.nc)
-        pack_slab(g, &p, (const uint16_t *)b + j * (g->tb ? g->ldb : 1),
-                  stk_min_i64(p.nc, g->n - j), (char *)to + packed_bytes(g, j));
+    const int64_t size = manner_of(g)->size;
+    char *at = to;
+    for (int64_t k = 0; k < g->k;) {
+        const stk_gemm s = stretch_of(g, k);
+        const plan p = plan_for(&s, g->n);
+        const char *from = (const char *)b + k * (g->tb ? 1 : g->ldb) * size;
+        for (int64_t j = 0; j < g->n; j += p.nc)
+            pack_slab(&s, &p, from + j * (g->tb ? g->ldb : 1) * size, stk_min_i64(p.nc, g->n - j),
+                      at + packed_bytes(&s, j));
+        at += packed_bytes(&s, g->n);
+        k += s.k;
+    }
 }
 
 const stk_vec_gemm_tiles STK_VEC(stk_vec_gemm_amx) = {real_run, tiles_scratch, right_bytes,

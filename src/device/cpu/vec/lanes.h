@@ -165,7 +165,11 @@ STK_INLINE vf vf_splat(float x) { return _mm512_set1_ps(x); }
  *     vp_dot(sum, a, b)          sum + a.low * b.low + a.high * b.high, lane by lane
  *     vp_splat(p)                the pair at p in every lane
  *     vp_zip(even, odd, out)     out[0], out[1]: 32 pairs {even[i], odd[i]} from 32 + 32 numbers
- *     vp_round, vp_widen         16 floats to 16 bfloat16 (nearest, ties to even) and back */
+ *     vp_round, vp_widen         16 floats to 16 bfloat16 (nearest, ties to even) and back
+ *     vp_thirds(x, out)          out[0] + out[1] + out[2] is x: floats that are bfloat16, the nearest to x, the nearest to what that
+ *                                leaves, and the rest. Below 2^-103 the rest may be lost; x is finite
+ *     vp_join(low, high)         the pairs {low, high} of floats that are bfloat16
+ *     vf_endless(v)              bit i: lane i is infinite or NaN */
 #define STK_HAS_PAIRS 1
 #define STK_PAIRS     __attribute__((target("avx512bf16")))
 
@@ -204,6 +208,27 @@ STK_INLINE STK_PAIRS void vp_store_rounded(uint16_t *to, vf v, vf_part p)
 STK_INLINE vf vp_load_wide(const uint16_t *from, vf_part p)
 {
     return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(p, from)), 16);
+}
+STK_INLINE vf_part vf_endless(vf v) { return _mm512_fpclass_ps_mask(v, 0x99); }
+STK_INLINE vf vp_nearest(vf x) /* ties go away from zero */
+{
+    const __m512i up = _mm512_add_epi32((__m512i)x, _mm512_set1_epi32(0x8000));
+    return (vf)_mm512_and_si512(up, _mm512_set1_epi32((int32_t)0xffff0000u));
+}
+/* The largest numbers would round to infinity: the first third of these is the largest one that bfloat16 has. */
+STK_INLINE void vp_thirds(vf x, vf out[3])
+{
+    enum { SMALLER_WITH_SIGN = 2 };
+    const vf most = (vf)_mm512_set1_epi32(0x7f7f7fff);
+    out[0] = vp_nearest(_mm512_range_ps(x, most, SMALLER_WITH_SIGN));
+    const vf rest = x - out[0];
+    out[1] = vp_nearest(rest);
+    out[2] = rest - out[1];
+}
+STK_INLINE vf vp_join(vf low, vf high)
+{
+    return (vf)_mm512_mask_mov_epi16(_mm512_srli_epi32((__m512i)low, 16), 0xaaaaaaaau,
+                                     (__m512i)high);
 }
 
 #elif defined(__AVX__)

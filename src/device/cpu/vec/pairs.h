@@ -67,7 +67,7 @@ static inline void stk_pairs_no_terms(const stk_gemm_job *job)
     const stk_gemm *g = job->whole;
     for (int64_t i = job->row_lo; i < job->row_hi && !g->accumulate; i++)
         for (int64_t j = job->col_lo; j < job->col_hi; j++)
-            if (job->wide)
+            if (job->wide || g->dtype == STK_F32)
                 ((float *)job->c)[i * g->ldc + j] = 0;
             else
                 ((uint16_t *)job->c)[i * g->ldc + j] = 0;
