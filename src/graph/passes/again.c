@@ -19,7 +19,10 @@ enum {
 typedef struct again {
     bool *late;    /* per value: a node of the backward part reads it */
     bool *copied;  /* per value: those get a copy */
-    stk_val *copy; /* per old value: the copy in the new graph */
+    int32_t *level; /* per value: how many sums over large values it has to wait for, */
+    int32_t *until; /* and its first reader */
+    stk_val *copy;  /* per old value: the last copy in the new graph, */
+    int32_t *whose; /* and the level of those who read it */
 } again;
 
 static bool is_cheap(stk_op op)
@@ -101,27 +104,59 @@ static void choose(const stk_graph *g, again *a)
     }
 }
 
-/* A difference from a mean is taken again by each that needs it: what shares it would have to run together, and belongs to
- * different places. */
-static bool is_one_step(const stk_graph *g, const again *a, stk_val v)
-{
-    const stk_node *n = stk_node_of(g, v);
-    for (int32_t i = 0; i < n->nin; i++)
-        if (goes_along(g, a, v, n->in[i])) return false;
-    return true;
-}
-
-static stk_val copy_of(stk_rewrite *rw, stk_val v)
+/* Those who read a copy should be able to run together with it: what waits for a sum over what was made from it (a norm's
+ * gradient) gets one of its own. */
+static stk_val copy_of(stk_rewrite *rw, stk_val v, int32_t level)
 {
     again *a = rw->context;
     const stk_node *n = stk_node_of(rw->from, v);
-    stk_val in[3], made;
-    if (a->copy[v]) return a->copy[v];
+    stk_val in[3];
+    if (a->copy[v] && a->whose[v] == level) return a->copy[v];
     for (int32_t i = 0; i < n->nin; i++)
-        in[i] = goes_along(rw->from, a, v, n->in[i]) ? copy_of(rw, n->in[i]) : rw->map[n->in[i]];
-    made = stk_rewrite_copy(rw->to, n, in);
-    if (!is_one_step(rw->from, a, v)) a->copy[v] = made;
-    return made;
+        in[i] = goes_along(rw->from, a, v, n->in[i]) ? copy_of(rw, n->in[i], level)
+                                                     : rw->map[n->in[i]];
+    a->whose[v] = level;
+    return a->copy[v] = stk_rewrite_copy(rw->to, n, in);
+}
+
+/* The level at which a node runs, which is the highest of what it reads. */
+static int32_t level_of(const again *a, const stk_node *n)
+{
+    int32_t level = 0;
+    for (int32_t i = 0; i < n->nin; i++)
+        if (a->level[n->in[i]] > level) level = a->level[n->in[i]];
+    return level;
+}
+
+static void find_levels(const stk_graph *g, again *a)
+{
+    for (int64_t k = 0; k < g->nnodes; k++) {
+        const stk_node *n = &g->nodes[k];
+        int64_t most = 0;
+        for (int32_t i = 0; i < n->nin; i++)
+            if (count_of(g, n->in[i]) > most) most = count_of(g, n->in[i]);
+        const bool sums = count_of(g, n->out) <= most / SMALLER;
+        for (int32_t o = 0; o < n->nout; o++) a->level[n->out + o] = level_of(a, n) + sums;
+    }
+}
+
+/* Elementwise nodes run as late as the first one that reads them. */
+static int32_t when(const again *a, const stk_node *n)
+{
+    const int32_t own = level_of(a, n), reader = a->until[n->out];
+    return stk_op_is_elementwise((stk_op)n->op) && reader > own ? reader : own;
+}
+
+static void find_readers(const stk_graph *g, again *a)
+{
+    for (int64_t k = g->nnodes - 1; k >= 0; k--) {
+        const stk_node *n = &g->nodes[k];
+        const int32_t level = when(a, n);
+        for (int32_t i = 0; i < n->nin; i++) {
+            int32_t *until = &a->until[n->in[i]];
+            if (!*until || level < *until) *until = level;
+        }
+    }
 }
 
 static stk_val read_copies(stk_rewrite *rw, const stk_node *old, const stk_val *in)
@@ -131,9 +166,10 @@ static stk_val read_copies(stk_rewrite *rw, const stk_node *old, const stk_val *
     stk_val own[MOST];
     bool any = false;
     if (old->origin.part != STK_PART_BACKWARD || old->nin > MOST) return 0;
+    const int32_t level = when(a, old);
     for (int32_t i = 0; i < old->nin; i++) {
         any |= a->copied[old->in[i]];
-        own[i] = a->copied[old->in[i]] ? copy_of(rw, old->in[i]) : in[i];
+        own[i] = a->copied[old->in[i]] ? copy_of(rw, old->in[i], level) : in[i];
     }
     return any ? stk_rewrite_copy(rw->to, old, own) : 0;
 }
@@ -142,16 +178,22 @@ stk_status stk_pass_again(const stk_graph *g, stk_graph **out, stk_error *err)
 {
     const size_t n = (size_t)g->nvalues;
     again a = {stk_calloc(n, sizeof *a.late), stk_calloc(n, sizeof *a.copied),
-               stk_calloc(n, sizeof *a.copy)};
+               stk_calloc(n, sizeof *a.level), stk_calloc(n, sizeof *a.until),
+               stk_calloc(n, sizeof *a.copy),  stk_calloc(n, sizeof *a.whose)};
     stk_status status = STK_OK;
-    if (a.late && a.copied && a.copy) {
+    if (a.late && a.copied && a.level && a.until && a.copy && a.whose) {
         choose(g, &a);
+        find_levels(g, &a);
+        find_readers(g, &a);
         status = stk_rewrite_graph(g, read_copies, &a, out, err);
     } else {
         status = stk_fail_memory(err, "again", n * sizeof *a.copy);
     }
     stk_free(a.late);
     stk_free(a.copied);
+    stk_free(a.level);
+    stk_free(a.until);
     stk_free(a.copy);
+    stk_free(a.whose);
     return status;
 }
