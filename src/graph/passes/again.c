@@ -10,7 +10,7 @@
 #include "graph/ir/rewrite.h"
 
 enum {
-    LEAST_BYTES = 1 << 20, /* below, caches keep it */
+    LEAST_BYTES = 1 << 18, /* below, caches keep it */
     MOST_OPS = 8,          /* of a copy */
     MOST_KEPT = 2,         /* large values that it is made from */
     SMALLER = 8,           /* so much smaller is not large */
