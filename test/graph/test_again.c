@@ -32,8 +32,8 @@ static stk_graph *net(void)
     stk_val z = stk_g_conv(g, v[0], v[1], &same);
     stk_val y = stk_g_silu(g, stk_g_batch_norm(g, z, v[2], v[3], -1, 1e-3, NULL, NULL));
     stk_val gate = stk_g_sigmoid(g, stk_g_mean(g, y, 2, (int32_t[]){1, 2}, true));
-    stk_val padded = stk_g_pad(g, stk_g_mul(g, y, gate), (int64_t[]){0, 1, 0, 0},
-                               (int64_t[]){0, 0, 1, 0}, 0);
+    stk_val padded =
+        stk_g_pad(g, stk_g_mul(g, y, gate), (int64_t[]){0, 1, 0, 0}, (int64_t[]){0, 0, 1, 0}, 0);
     stk_val out = stk_g_depthwise_conv(g, padded, v[4], &by_two), d[VALUES];
     stk_val loss = stk_g_sum_all(g, stk_g_square(g, out));
     stk_g_gradients(g, loss, VALUES, v, d);
@@ -43,17 +43,15 @@ static stk_graph *net(void)
 
 static stk_tensor *some(int which)
 {
-    static const int64_t shape[VALUES][4] = {{IMAGES, SIZE, SIZE, 3},
-                                             {3, 3, 3, CHANNELS},
-                                             {CHANNELS},
-                                             {CHANNELS},
-                                             {3, 3, CHANNELS, 1}};
+    static const int64_t shape[VALUES][4] = {
+        {IMAGES, SIZE, SIZE, 3}, {3, 3, 3, CHANNELS}, {CHANNELS}, {CHANNELS}, {3, 3, CHANNELS, 1}};
     static const int32_t rank[VALUES] = {4, 4, 1, 1, 4};
     stk_error err;
     stk_tensor *t = NULL;
     CHECK_OK(stk_tensor_new(STK_F32, rank[which], shape[which], &t, &err));
     for (int64_t i = 0; i < stk_tensor_count(t); i++)
-        CHECK_OK(stk_tensor_set(t, i, sin((double)(i * 7 % 1013) + which) / 2 + (which == 2), &err));
+        CHECK_OK(
+            stk_tensor_set(t, i, sin((double)(i * 7 % 1013) + which) / 2 + (which == 2), &err));
     return t;
 }
 
@@ -101,7 +99,8 @@ TEST(gradients_are_those_of_the_plain_graph)
         const double scale = largest(want[v]);
         CHECK(scale > 0);
         for (int64_t i = 0; i < stk_tensor_count(want[v]); i++)
-            if (!CHECK_NEAR(stk_tensor_at(got[v], i), stk_tensor_at(want[v], i), 1e-4 * scale)) break;
+            if (!CHECK_NEAR(stk_tensor_at(got[v], i), stk_tensor_at(want[v], i), 1e-4 * scale))
+                break;
         CHECK(!memcmp(got[v]->data, alone[v]->data,
                       (size_t)stk_tensor_count(got[v]) * sizeof(float)));
     }

@@ -91,8 +91,7 @@ static bool supports(const void *params)
     if (is_wide(g) ? !stk_isa_has_pairs() : g->dtype != STK_F32 && g->dtype != STK_F64)
         return false;
     if (g->batch != 1 || g->m < 2 || g->n < 2 || g->k < 2 * LEAST_TERMS) return false;
-    return g->m * g->n <= MOST_SUMS &&
-           (is_large(g) || stk_gemm_units(g) / stk_gemm_grain(g) < 8);
+    return g->m * g->n <= MOST_SUMS && (is_large(g) || stk_gemm_units(g) / stk_gemm_grain(g) < 8);
 }
 
 static bool tiles_supports(const void *params)

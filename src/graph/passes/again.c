@@ -17,8 +17,8 @@ enum {
 };
 
 typedef struct again {
-    bool *late;    /* per value: a node of the backward part reads it */
-    bool *copied;  /* per value: those get a copy */
+    bool *late;     /* per value: a node of the backward part reads it */
+    bool *copied;   /* per value: those get a copy */
     int32_t *level; /* per value: how many sums over large values it has to wait for, */
     int32_t *until; /* and its first reader */
     stk_val *copy;  /* per old value: the last copy in the new graph, */
@@ -113,8 +113,8 @@ static stk_val copy_of(stk_rewrite *rw, stk_val v, int32_t level)
     stk_val in[3];
     if (a->copy[v] && a->whose[v] == level) return a->copy[v];
     for (int32_t i = 0; i < n->nin; i++)
-        in[i] = goes_along(rw->from, a, v, n->in[i]) ? copy_of(rw, n->in[i], level)
-                                                     : rw->map[n->in[i]];
+        in[i] =
+            goes_along(rw->from, a, v, n->in[i]) ? copy_of(rw, n->in[i], level) : rw->map[n->in[i]];
     a->whose[v] = level;
     return a->copy[v] = stk_rewrite_copy(rw->to, n, in);
 }
@@ -177,7 +177,7 @@ static stk_val read_copies(stk_rewrite *rw, const stk_node *old, const stk_val *
 stk_status stk_pass_again(const stk_graph *g, stk_graph **out, stk_error *err)
 {
     const size_t n = (size_t)g->nvalues;
-    again a = {stk_calloc(n, sizeof *a.late), stk_calloc(n, sizeof *a.copied),
+    again a = {stk_calloc(n, sizeof *a.late),  stk_calloc(n, sizeof *a.copied),
                stk_calloc(n, sizeof *a.level), stk_calloc(n, sizeof *a.until),
                stk_calloc(n, sizeof *a.copy),  stk_calloc(n, sizeof *a.whose)};
     stk_status status = STK_OK;
