@@ -33,6 +33,8 @@ static const shape shapes[] = {
     {"depthwise 32x32x24", 32, 24, 24, 24, 32, 3, 1, 1},
     {"depthwise 12x12x96", 16, 96, 96, 96, 12, 3, 1, 1},
     {"depthwise 49x49x48 stride 2", 16, 48, 48, 48, 49, 3, 2, 0},
+    {"depthwise 14x14x240 5x5", 16, 240, 240, 240, 14, 5, 1, 2},
+    {"depthwise 7x7x192", 16, 192, 192, 192, 7, 3, 1, 1},
 };
 
 static double peak; // GFLOP/s of one thread

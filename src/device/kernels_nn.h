@@ -40,11 +40,11 @@ typedef struct stk_xent_params {
     int32_t dtype, label;
 } stk_xent_params;
 
-/* ---- moments and column sums: [images, rows, n] -> [n] ---------------------------------------------
- * moments       in x                 out mean, variance (divided by images * rows)
+/* ---- moments and column sums: [rows, n] -> [n] -----------------------------------------------------
+ * moments       in x                 out mean, variance (divided by rows)
  * column_sums   in dy, x, mean       out sum of dy, sum of dy * (x - mean) */
 typedef struct stk_moments_params {
-    int64_t images, rows, n; /* a unit of work is an image; plain matrices are images of one row */
+    int64_t rows, n;
     int64_t dtype;
 } stk_moments_params;
 

@@ -218,7 +218,7 @@ static void emit_columns(stk_cl_build *b, const columns *c, int64_t dtype, const
 static void emit_moments(stk_cl_build *b, const void *params)
 {
     const stk_moments_params *m = params;
-    sk_rows p = columns_of(m->images * m->rows, m->n);
+    sk_rows p = columns_of(m->rows, m->n);
     columns c = {"moments", "join_moments", "-DSK_CENTER=1", 1, {0}, {1, 2}};
     emit_columns(b, &c, m->dtype, &p);
 }
@@ -226,7 +226,7 @@ static void emit_moments(stk_cl_build *b, const void *params)
 static void emit_column_sums(stk_cl_build *b, const void *params)
 {
     const stk_moments_params *m = params;
-    sk_rows p = columns_of(m->images * m->rows, m->n);
+    sk_rows p = columns_of(m->rows, m->n);
     columns c = {"column_sums", "join_sums", "-DSK_CENTER=1", 3, {0, 1, 2}, {3, 4}};
     emit_columns(b, &c, m->dtype, &p);
 }

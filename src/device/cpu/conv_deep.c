@@ -94,6 +94,7 @@ typedef struct walk {
     const int64_t *source, *dest; /* sizes */
     const float *x, *w;           /* of an image: x and y as if all its rows were there */
     float *y, *dw;
+    bool whole_rows; /* the vector loop knows about the edges of rows (weights) */
 } walk;
 
 /* The taps that the results of three stretches have inside of the source. */
@@ -110,7 +111,7 @@ static int64_t runs_of(const walk *k, const axis *const a[3], const stretch *con
             const int64_t line = (a[0]->base[d] * k->source[1] + a[1]->base[h]) * k->source[2];
             const int64_t tap = (a[0]->tap[d] * c->kernel[1] + a[1]->tap[h]) * c->kernel[2];
             for (int64_t i = 0; i < a[2]->taps; i++)
-                if (meets(a[2], i, at[2], k->source[2]))
+                if (k->whole_rows || meets(a[2], i, at[2], k->source[2]))
                     run[runs++] = (stk_conv_run){
                         .x = (line + a[2]->base[i]) * c->ic, .w = tap + a[2]->tap[i], .n = 1};
         }
@@ -125,6 +126,7 @@ static void block(const walk *k, const axis *const a[3], const stretch *const cu
     const int64_t row = cut[1]->lo, col = cut[2]->lo;
     stk_conv_block b = {.w = k->w, .dw = k->dw, .images = 1, .ldw = c, .columns = c, .run = run};
     b.runs = runs_of(k, a, cut, depth, run);
+    if (k->whole_rows) b.taps = a[2]->taps, b.low = -a[2]->base[0], b.width = source[2];
     b.rows = cut[1]->hi - row;
     b.cols = cut[2]->hi - col;
     b.x_col = a[2]->step * c;
@@ -153,8 +155,10 @@ static void phase(const walk *k, const axis *const a[3], int64_t lo, int64_t hi)
         for (int64_t i = 0; i < a[1]->cuts; i++) {
             const stretch rows = {stk_max_i64(a[1]->cut[i].lo, first),
                                   stk_min_i64(a[1]->cut[i].hi, end)};
-            for (int64_t j = 0; j < a[2]->cuts && rows.lo < rows.hi; j++)
-                block(k, a, (const stretch *const[]){NULL, &rows, &a[2]->cut[j]}, d);
+            const stretch all = {0, a[2]->count}, *cut = k->whole_rows ? &all : a[2]->cut;
+            const int64_t cuts = k->whole_rows ? 1 : a[2]->cuts;
+            for (int64_t j = 0; j < cuts && rows.lo < rows.hi; j++)
+                block(k, a, (const stretch *const[]){NULL, &rows, &cut[j]}, d);
         }
 }
 
@@ -345,6 +349,13 @@ static int64_t weight_scratch(const void *params, int32_t parts)
     return sums_count(params) * (int64_t)sizeof(float) * parts;
 }
 
+/* Three, five or seven taps over neighbouring pixels (vec/conv_deep.c). */
+static bool has_whole_rows(const stk_conv *c)
+{
+    const int64_t taps = c->kernel[2];
+    return (taps == 3 || taps == 5 || taps == 7) && c->stride[2] == 1 && c->dilation[2] == 1;
+}
+
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_conv *c = launch->params;
@@ -354,6 +365,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
               .source = c->in,
               .dest = c->out,
               .state = launch->state};
+    k.whole_rows = has_whole_rows(c);
     k.dw = (float *)launch->scratch + part * sums_count(c);
     memset(k.dw, 0, (size_t)sums_count(c) * sizeof *k.dw);
     float *memory = launch->room; /* the place of widened weights stays empty */

@@ -94,6 +94,15 @@ static int64_t even_parts(int64_t parts)
     return parts >= 4 ? 4 : parts >= 2 ? 2 : 1;
 }
 
+/* Where memory is what takes time: so many that what goes in and out of a part stays in the second-level cache for those before
+ * and behind it. */
+static int64_t near_parts(const stk_gemm *g)
+{
+    enum { NEAR = 256 * 1024, FEW_TERMS = 64 };
+    if (g->k * g->n > FEW_TERMS * (g->k + g->n)) return 1;
+    return g->m * g->batch * (g->k + g->n) * stk_dtype_size((stk_dtype)g->dtype) / NEAR;
+}
+
 /* A part should last 10 us at least, and 40 us where that leaves 8 of them: long parts lose less at their
  * edges. */
 int64_t stk_gemm_grain(const void *params)
@@ -103,8 +112,17 @@ int64_t stk_gemm_grain(const void *params)
     const int64_t count = stk_gemm_count(g, cut);
     const double ns = fmin(unit_ns(g, cut) * (double)count, 1e15);
     int64_t parts = stk_max_i64((int64_t)(ns / 40e3), stk_min_i64((int64_t)(ns / 10e3), 8));
+    parts = stk_max_i64(parts, near_parts(g));
     if (!cut.columns) parts = stk_min_i64(parts, count / least_rows(g));
     return stk_max_i64(count / even_parts(parts), 1);
+}
+
+/* Behind another launch there is no region to pay for, and a part's operand is in cache: only packing b has to pay off. */
+int64_t stk_gemm_least(const void *params)
+{
+    const stk_gemm *g = params;
+    enum { FEW = 32 };
+    return stk_gemm_by_columns(g) ? stk_gemm_grain(g) : stk_max_i64(least_rows(g), FEW);
 }
 
 /* Row by row, c (and a, when it is not transposed) is touched in equal shares if it is dense. */
@@ -185,6 +203,7 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
                                     .supports = own_supports,
                                     .units = stk_gemm_units,
                                     .grain = stk_gemm_grain,
+                                    .least = stk_gemm_least,
                                     .aligned = stk_gemm_aligned,
                                     .room = own_room,
                                     .prepare = own_prepare,

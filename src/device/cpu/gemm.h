@@ -30,6 +30,7 @@ bool stk_gemm_next(const stk_gemm *g, stk_gemm_cut cut, int64_t *at, int64_t hi,
 stk_gemm_cut stk_gemm_own_cut(const stk_gemm *g);
 int64_t stk_gemm_units(const void *params);
 int64_t stk_gemm_grain(const void *params);
+int64_t stk_gemm_least(const void *params);
 uint32_t stk_gemm_aligned(const void *params);
 
 #endif

@@ -30,12 +30,30 @@ static int64_t sum_size(const stk_gemm *g)
 
 typedef void product_fn(const stk_gemm_job *job);
 
+/* How well columns fill the registers of a tile; one register leaves the loads of the other side to wait for. */
+static double filling(int64_t columns)
+{
+    enum { LANES = 16 };
+    const double full = (double)columns / (double)stk_round_up(columns, LANES);
+    return columns <= LANES ? full / 2 : full;
+}
+
+/* Both operands lie by terms, so either can be the left one: the sums are then c turned. */
+static bool is_turned(const stk_gemm *g)
+{
+    return g->ta && !g->tb && !is_wide(g) && filling(g->m) > 1.1 * filling(g->n);
+}
+
 /* What one product of a part looks like to the engine: c is dense. */
 static stk_gemm stretch_of(const stk_gemm *g, int64_t terms, bool add)
 {
     stk_gemm s = *g;
+    if (is_turned(g)) {
+        s.m = g->n, s.n = g->m;
+        s.lda = g->ldb, s.ldb = g->lda;
+    }
     s.k = terms;
-    s.ldc = g->n;
+    s.ldc = s.n;
     s.accumulate = add;
     return s;
 }
@@ -58,14 +76,22 @@ static int64_t tiles_room(const void *params)
     return stk_vec_get()->gemm_tiles->scratch(&s, false);
 }
 
-/* Where rows or columns of c make enough parts, those are better: nothing has to be added up. */
+/* Operands that do not stay in cache until all of c's rows have passed over them. */
+static bool is_large(const stk_gemm *g)
+{
+    enum { BYTES = 1 << 20, TERMS = 16 * LEAST_TERMS };
+    return g->k >= TERMS && g->k * (g->m + g->n) * stk_dtype_size((stk_dtype)g->dtype) >= BYTES;
+}
+
+/* Where rows or columns of c make enough parts, those are better: nothing has to be added up. But cut by terms this can follow
+ * what made large operands. */
 static bool supports(const void *params)
 {
     const stk_gemm *g = params;
     if (is_wide(g) ? !stk_isa_has_pairs() : g->dtype != STK_F32 && g->dtype != STK_F64)
         return false;
     if (g->batch != 1 || g->m < 2 || g->n < 2 || g->k < 2 * LEAST_TERMS) return false;
-    return g->m * g->n <= MOST_SUMS && stk_gemm_units(g) / stk_gemm_grain(g) < 8;
+    return g->m * g->n <= MOST_SUMS && (is_large(g) || stk_gemm_units(g) / stk_gemm_grain(g) < 8);
 }
 
 static bool tiles_supports(const void *params)
@@ -106,15 +132,17 @@ static void run_by(const stk_launch *launch, int64_t lo, int64_t hi, int part, p
 {
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
+    const int left = is_turned(g) ? 1 : 0;
     char *sums = (char *)launch->scratch + part * sums_bytes(g);
     for (int64_t k = lo; k < hi; k += stretch) {
         const stk_gemm s = stretch_of(g, stk_min_i64(stretch, hi - k), k > lo);
+        const char *a = launch->arg[left], *b = launch->arg[1 - left];
         stk_gemm_job job = {.whole = &s,
-                            .a = (const char *)launch->arg[0] + k * (g->ta ? g->lda : 1) * size,
-                            .b = (const char *)launch->arg[1] + k * (g->tb ? 1 : g->ldb) * size,
+                            .a = a + k * (s.ta ? s.lda : 1) * size,
+                            .b = b + k * (s.tb ? 1 : s.ldb) * size,
                             .c = sums,
-                            .row_hi = g->m,
-                            .col_hi = g->n,
+                            .row_hi = s.m,
+                            .col_hi = s.n,
                             .scratch = launch->room,
                             .wide = is_wide(g)};
         product(&job);
@@ -157,8 +185,25 @@ static void put_row(const stk_gemm *g, void *c, float *sums)
     ew->store[STK_BF16](g->n, c, sums);
 }
 
+#define PUT_TURNED(type)                                                                           \
+    static void put_turned_##type(const stk_gemm *g, void *c, const void *sums)                    \
+    {                                                                                              \
+        const type *x = sums;                                                                      \
+        for (int64_t j = 0; j < g->n; j++)                                                         \
+            for (int64_t i = 0; i < g->m; i++) {                                                   \
+                type *to = (type *)c + i * g->ldc + j;                                             \
+                *to = g->accumulate ? *to + *x++ : *x++;                                           \
+            }                                                                                      \
+    }
+PUT_TURNED(float)
+PUT_TURNED(double)
+
 static void put_sums(const stk_gemm *g, char *c, char *sums)
 {
+    if (is_turned(g)) {
+        (g->dtype == STK_F32 ? put_turned_float : put_turned_double)(g, c, sums);
+        return;
+    }
     const int64_t row = g->n * sum_size(g);
     for (int64_t i = 0; i < g->m; i++, sums += row) {
         char *to = c + i * g->ldc * stk_dtype_size((stk_dtype)g->dtype);

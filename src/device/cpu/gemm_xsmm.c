@@ -46,6 +46,11 @@ static int64_t grain(const void *params)
     return stk_ceil_div(stk_gemm_grain(params), cut_of(params).step);
 }
 
+static int64_t least(const void *params)
+{
+    return stk_ceil_div(stk_gemm_least(params), cut_of(params).step);
+}
+
 static uint32_t aligned(const void *params)
 {
     const stk_gemm *g = params;
@@ -119,6 +124,7 @@ const stk_impl stk_impl_gemm_xsmm = {.name = "xsmm",
                                      .supports = supports,
                                      .units = units,
                                      .grain = grain,
+                                     .least = least,
                                      .aligned = aligned,
                                      .prepare = prepare,
                                      .discard = discard,

@@ -69,6 +69,8 @@ struct stk_impl {
     bool (*supports)(const void *params); /* (optional) default: yes */
     int64_t (*units)(const void *params); /* (optional) default: 1 */
     int64_t (*grain)(const void *params); /* (optional) fewest units worth a part: 1 */
+    /* (optional) fewest units of a part that runs behind another one, whose results are in cache; default: grain */
+    int64_t (*least)(const void *params);
     /* (optional) bit i: unit u touches only the u-th share of arg i. Such args can pass from launch to launch
      * inside one parallel region, while they are still in cache. Default: none. */
     uint32_t (*aligned)(const void *params);

@@ -41,7 +41,13 @@ static bool moments_is_f32(const void *params)
 }
 static int64_t moments_units(const void *params)
 {
-    return ((const stk_moments_params *)params)->images;
+    return ((const stk_moments_params *)params)->rows;
+}
+/* What a part keeps is joined by one thread, and costs it as much as some four rows. */
+static int64_t moments_grain(const void *params)
+{
+    (void)params;
+    return 8;
 }
 static int64_t moments_scratch(const void *params, int32_t parts)
 {
@@ -62,8 +68,8 @@ static void run_moments(const stk_launch *l, int64_t lo, int64_t hi, int part)
 {
     const stk_moments_params *p = l->params;
     double *mean = keep_of(l, 2 * p->n, part);
-    const float *x = (const float *)l->arg[0] + lo * p->rows * p->n;
-    stk_vec_get()->norm->moments((hi - lo) * p->rows, p->n, x, mean, mean + p->n);
+    const float *x = (const float *)l->arg[0] + lo * p->n;
+    stk_vec_get()->norm->moments(hi - lo, p->n, x, mean, mean + p->n);
 }
 
 static void finish_moments(const stk_launch *l)
@@ -72,7 +78,7 @@ static void finish_moments(const stk_launch *l)
     float *mean = l->arg[1], *variance = l->arg[2];
     double *m = NULL, *m2 = NULL, count = 0;
     for (int part = 0; part < l->parts; part++) { /* the others join the first one that has rows */
-        double rows = (double)(units_of_part(l, part) * p->rows), share = rows / (count + rows);
+        double rows = (double)units_of_part(l, part), share = rows / (count + rows);
         if (rows == 0) continue;
         double *kept = keep_of(l, 2 * p->n, part), *kept2 = kept + p->n;
         for (int64_t c = 0; m && c < p->n; c++) {
@@ -94,6 +100,7 @@ const stk_impl stk_impl_moments_vec = {.name = "vec",
                                        .kernel = STK_K_MOMENTS,
                                        .supports = moments_is_f32,
                                        .units = moments_units,
+                                       .grain = moments_grain,
                                        .aligned = first_arg_cut,
                                        .scratch = moments_scratch,
                                        .run = run_moments,
@@ -103,9 +110,9 @@ static void run_column_sums(const stk_launch *l, int64_t lo, int64_t hi, int par
 {
     const stk_moments_params *p = l->params;
     double *sum = keep_of(l, 2 * p->n, part);
-    int64_t at = lo * p->rows * p->n;
+    int64_t at = lo * p->n;
     memset(sum, 0, (size_t)(2 * p->n) * sizeof *sum);
-    stk_vec_get()->norm->sums((hi - lo) * p->rows, p->n, (const float *)l->arg[0] + at,
+    stk_vec_get()->norm->sums(hi - lo, p->n, (const float *)l->arg[0] + at,
                               (const float *)l->arg[1] + at, l->arg[2], sum, sum + p->n);
 }
 
@@ -120,6 +127,7 @@ const stk_impl stk_impl_column_sums_vec = {.name = "vec",
                                            .kernel = STK_K_COLUMN_SUMS,
                                            .supports = moments_is_f32,
                                            .units = moments_units,
+                                           .grain = moments_grain,
                                            .aligned = two_args_cut,
                                            .scratch = moments_scratch,
                                            .run = run_column_sums,

@@ -25,7 +25,7 @@ static bool moments_is_real(const void *params)
 static void run_moments(const stk_launch *l, int64_t lo, int64_t hi, int part)
 {
     const stk_moments_params *p = l->params;
-    int64_t rows = p->images * p->rows;
+    int64_t rows = p->rows;
     (void)lo, (void)hi, (void)part;
     for (int64_t c = 0; c < p->n; c++) {
         double sum = 0, square = 0;
@@ -46,7 +46,7 @@ static void run_column_sums(const stk_launch *l, int64_t lo, int64_t hi, int par
     (void)lo, (void)hi, (void)part;
     for (int64_t c = 0; c < p->n; c++) {
         double sum = 0, slope = 0, mean = get(l, 2, p->dtype, c);
-        for (int64_t r = 0; r < p->images * p->rows; r++) {
+        for (int64_t r = 0; r < p->rows; r++) {
             double dy = get(l, 0, p->dtype, r * p->n + c);
             sum += dy;
             slope += dy * (get(l, 1, p->dtype, r * p->n + c) - mean);

@@ -34,6 +34,10 @@ stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fma, lerp, ... */
 /* Elementwise readers of widened half values widen them themselves; the last one. */
 stk_status stk_pass_recast(const stk_graph *g, stk_graph **out, stk_error *err);
+/* Zeros around images, as padding of the convolutions that read them. */
+stk_status stk_pass_pads(const stk_graph *g, stk_graph **out, stk_error *err);
+/* Gradients compute again what is cheap, instead of keeping it. */
+stk_status stk_pass_again(const stk_graph *g, stk_graph **out, stk_error *err);
 /* Products with trained weights as summands. */
 stk_status stk_pass_summands(const stk_graph *g, stk_graph **out, stk_error *err);
 /* What the device does not take, as islands that run on the CPU; one row each in the list. */

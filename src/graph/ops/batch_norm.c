@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-enum { FEWEST_IMAGES = 8 };
-
 static int64_t last_dim(const stk_shape *s) { return s->rank ? s->dim[s->rank - 1] : 0; }
 
 static stk_status check_columns(stk_infer *c, const stk_type *x)
@@ -37,10 +35,7 @@ static stk_status lower_columns(stk_lower *l, stk_kernel kernel)
     const stk_type *x = stk_type_of(l->g, l->node->in[0]);
     stk_moments_params *p = stk_lower_params(l, kernel, sizeof *p);
     if (!p) return STK_ERR_MEMORY;
-    /* Cut by image where there are enough of them: so is the layer before, whose results are then still in cache. */
-    bool by_image = x->shape.rank > 2 && x->shape.dim[0] >= FEWEST_IMAGES;
-    p->images = by_image ? x->shape.dim[0] : stk_outer_count(&x->shape, 1);
-    p->rows = by_image ? stk_outer_count(&x->shape, 1) / p->images : 1;
+    p->rows = stk_outer_count(&x->shape, 1);
     p->n = stk_inner_count(&x->shape, 1);
     p->dtype = x->dtype;
     return STK_OK;

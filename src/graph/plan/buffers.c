@@ -333,7 +333,8 @@ static bool used_by_others_in_group(const stk_plan *p, const span *spans, int64_
     return false;
 }
 
-/* A chain's result may take over the memory of an operand that nobody reads afterwards. */
+/* A chain's result may take over the memory of an operand that nobody reads afterwards. One that has a place of the device's own is
+ * better off there. */
 static void share_operands(stk_plan *p, uses *u, const span *spans)
 {
     for (int64_t k = 0; k < p->ntasks; k++) {
@@ -341,7 +342,7 @@ static void share_operands(stk_plan *p, uses *u, const span *spans)
         for (int32_t o = 0; t->kernel == STK_K_CHAIN && o < t->nargs; o++) {
             stk_val out = t->arg[o];
             if (!stk_is_output_arg(t, o) || p->home[out].place != STK_AT_ARENA ||
-                stk_root(p, out) != out)
+                stk_root(p, out) != out || p->home[out].own)
                 continue;
             for (int32_t i = 0; i < t->nargs; i++) {
                 stk_val r = stk_root(p, t->arg[i]);
@@ -466,10 +467,10 @@ stk_status stk_plan_memory(stk_plan *p, stk_device *device, stk_error *err)
 {
     int64_t values = p->nvalues;
     find_lifetimes(p, values);
-    STK_TRY(share_in_place(p, err));
     for (int64_t v = 1; v < values; v++)
         p->home[v].room = stk_round_up(p->home[v].bytes, STK_ALIGN);
     if (device->vt->kernels.rooms) device->vt->kernels.rooms(device, p);
+    STK_TRY(share_in_place(p, err));
     block *blocks = stk_calloc((size_t)(values + p->ntasks), sizeof *blocks);
     block *placed = stk_calloc((size_t)(values + p->ntasks), sizeof *placed);
     stk_status status = STK_OK;

@@ -11,33 +11,52 @@
 
 stk_program_options stk_program_options_defaults(void) { return (stk_program_options){0}; }
 
-/* STOKER_DUMP=simplify,widen or all: the graph after a pass goes to the file descriptor that tools watch. */
+/* STOKER_DUMP=simplify,widen,launches or all: the graph after a pass, and the program, go to the file descriptor that tools watch. */
+static bool is_wanted(const char *what)
+{
+    const char *wish = getenv("STOKER_DUMP");
+    return wish && *wish && (!strcmp(wish, "all") || strstr(wish, what));
+}
+
+static void dump(const char *what, const char *text)
+{
+    const char *file = getenv("STOKER_DUMP_FILE");
+    FILE *f = fopen(file && *file ? file : "/dev/stderr", "ae");
+    if (!f) return;
+    fprintf(f, "---- %s\n%s", what, text);
+    fclose(f);
+}
+
 static void dump_after(const stk_graph *g, const char *pass)
 {
-    const char *wish = getenv("STOKER_DUMP"), *file = getenv("STOKER_DUMP_FILE");
     char *text = NULL;
-    if (!wish || !*wish || (strcmp(wish, "all") && !strstr(wish, pass))) return;
-    if (stk_graph_dump(g, &text, NULL) != STK_OK) return;
-    FILE *f = fopen(file && *file ? file : "/dev/stderr", "ae");
-    if (f) {
-        fprintf(f, "---- after %s\n%s", pass, text);
-        fclose(f);
-    }
+    if (!is_wanted(pass) || stk_graph_dump(g, &text, NULL) != STK_OK) return;
+    dump(pass, text);
+    stk_text_free(text);
+}
+
+static void dump_launches(const stk_program *p)
+{
+    char *text = NULL;
+    if (!is_wanted("launches") || stk_program_dump(p, &text, NULL) != STK_OK) return;
+    dump("launches", text);
     stk_text_free(text);
 }
 
 typedef struct pass {
     const char *name;
     stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
+    bool for_caches; /* it pays where values stay with the cores that made them */
 } pass;
 
 static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fuse, stk_graph **out,
                              stk_error *err)
 {
     static const pass passes[] = {
-        {"simplify", stk_pass_simplify}, {"simplify-again", stk_pass_simplify},
-        {"summands", stk_pass_summands}, {"contract", stk_pass_contract},
-        {"sweep", stk_pass_simplify},    {"recast", stk_pass_recast}};
+        {"simplify", stk_pass_simplify, false}, {"simplify-again", stk_pass_simplify, false},
+        {"pads", stk_pass_pads, false},         {"summands", stk_pass_summands, true},
+        {"contract", stk_pass_contract, false}, {"sweep", stk_pass_simplify, false},
+        {"again", stk_pass_again, true},        {"recast", stk_pass_recast, false}};
     size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL, *plain = NULL;
     if (!device->caps.complete) STK_TRY(stk_pass_expand(g, device, &plain, err));
@@ -47,7 +66,7 @@ static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fus
     dump_after(now, "widen");
     for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;
-        if (passes[i].run == stk_pass_summands && device->caps.owners <= 0) continue;
+        if (passes[i].for_caches && device->caps.owners <= 0) continue;
         stk_status status = passes[i].run(now, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
         stk_graph_release(now);
@@ -160,6 +179,7 @@ stk_status stk_program_compile(const stk_graph *g, const stk_program_options *op
         stk_program_release(p);
         return status;
     }
+    dump_launches(p);
     count_stats(p);
     p->stats.build_ms = (double)(stk_now_ns() - start) / 1e6;
     stk_trace_span(trace, "program build", p->serial);

@@ -2,6 +2,8 @@
  * index, so that a part's results are consumed while they are still in cache and one fork-join serves both. */
 #include "device/cpu/plan/arrange.h"
 
+#include <math.h>
+
 /* Rough speeds that decide how work is cut. They are constants on purpose: the cut must not depend on the machine. */
 static const double FLOPS_PER_NS = 40, BYTES_PER_NS = 16;
 enum { MOST_PARTS = 64, PART_NS = 2500 };
@@ -77,6 +79,13 @@ static bool is_apart(const stk_plan *p, int64_t from, int64_t to, int64_t k)
     return true;
 }
 
+/* Of a part behind another one. */
+static int64_t fewest_units(const stk_impl *impl, const void *params)
+{
+    if (impl->least) return impl->least(params);
+    return impl->grain ? impl->grain(params) : 1;
+}
+
 /* May task k join the row-wise group of the tasks from head to next - 1? Its region starts at `first`. */
 static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, int64_t head,
                        int64_t next, int64_t k)
@@ -91,7 +100,7 @@ static bool can_follow(const stk_plan *p, const stk_election *e, int64_t first, 
     } else if (h->units < 1 || own->units % h->units || !own->impl->aligned) {
         return false;
     }
-    int64_t grain = own->impl->grain ? own->impl->grain(t->params) : 1;
+    int64_t grain = fewest_units(own->impl, t->params);
     if (t->kernel != STK_K_CHAIN && !h->few && own->units / stk_max_i64(grain, 1) < h->parts)
         return false;
     for (int64_t m = head; m < next; m++)
@@ -113,31 +122,69 @@ static bool take_follower(stk_plan *p, const stk_election *e, int64_t first, int
     return false;
 }
 
-/* A chain at the head of a group counts rows like its followers: the largest common leading count. */
-static int64_t leading_units(const stk_task *t)
+/* A chain at the head of a group counts rows like its followers: images, or all but the last axis where the first reader of its
+ * results takes that, since less of it at a time stays in cache. */
+static int64_t leading_units(const stk_task *t, bool rows)
 {
     const stk_chain *c = t->params;
     if (t->kernel != STK_K_CHAIN || c->segments != 1 || c->rank < 2) return 0;
-    return c->dim[0];
+    return rows ? t->count / c->dim[c->rank - 1] : c->dim[0];
+}
+
+static double largest_arg(const stk_plan *p, const stk_task *t)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < t->nargs; i++) most = stk_max_i64(most, p->home[t->arg[i]].bytes);
+    return (double)most;
+}
+
+/* The first one that reads what task k makes; -1: none is near. */
+static int64_t first_reader(const stk_plan *p, int64_t k)
+{
+    enum { WINDOW = 24 };
+    for (int64_t m = k + 1; m < p->ntasks && m <= k + WINDOW; m++)
+        if (stk_task_feeds(p, &p->tasks[k], &p->tasks[m])) return m;
+    return -1;
+}
+
+/* Parts of a region: no more than it takes to keep each of them in the second-level cache, since sums are joined part by part. */
+static int32_t near_parts(const stk_plan *p, int64_t head, int64_t reader)
+{
+    enum { NEAR = 192 * 1024, ENOUGH = 8, MOST = 32 };
+    double largest = largest_arg(p, &p->tasks[head]);
+    int32_t wanted = ENOUGH;
+    if (reader >= 0) largest = fmax(largest, largest_arg(p, &p->tasks[reader]));
+    while (wanted < MOST && wanted * (double)NEAR < largest) wanted *= 2;
+    return wanted;
+}
+
+/* Makes a chain the head of a region by rows or by images, if somebody follows. */
+static void lead(stk_plan *p, const stk_election *e, int64_t first, int64_t head)
+{
+    stk_cut *h = stk_cut_of(&p->tasks[head]);
+    const stk_cut before = *h;
+    const int64_t reader = first_reader(p, head);
+    if (h->parts < 2 || h->few) return;
+    for (int rows = 1; rows >= 0; rows--) {
+        const int64_t units = leading_units(&p->tasks[head], rows);
+        if (units < h->parts && units < MOST_PARTS / 4) continue;
+        h->units = units;
+        h->parts = near_parts(p, head, reader);
+        while (h->parts > units) h->parts /= 2;
+        h->scale = before.units / units;
+        const bool wanted =
+            !rows || (reader >= 0 && can_follow(p, e, first, head, head + 1, reader));
+        if (wanted && take_follower(p, e, first, head, head + 1)) return;
+        *h = before;
+    }
 }
 
 /* Gathers followers behind the head; where the group ends. Its region starts at `first`. */
 static int64_t gather(stk_plan *p, const stk_election *e, int64_t first, int64_t head)
 {
     stk_cut *h = stk_cut_of(&p->tasks[head]);
-    int64_t next = head + 1, lead = leading_units(&p->tasks[head]), units = h->units;
-    int32_t parts = h->parts;
-    if (parts > 1 && !h->few &&
-        (lead >= parts || lead >= MOST_PARTS / 4)) { /* as the head of a row-wise group? */
-        h->units = lead;
-        while (h->parts > lead) h->parts /= 2;
-        if (take_follower(p, e, first, head, next)) {
-            h->scale = units / lead;
-        } else {
-            h->units = units;
-            h->parts = parts;
-        }
-    }
+    int64_t next = head + 1;
+    lead(p, e, first, head);
     while (take_follower(p, e, first, head, next)) {
         stk_task *t = &p->tasks[next];
         stk_cut *c = stk_cut_of(t);

@@ -30,6 +30,8 @@ typedef struct stk_conv_block {
     int64_t columns; /* output channels of this panel, at most 4 registers */
     const stk_conv_run *run;
     int64_t runs;
+    /* deep_weight: `taps` in a row; result j meets pixels j - low ... of `width`, and taps outside are left out. 0: all are inside */
+    int64_t taps, low, width;
 } stk_conv_block;
 
 typedef void stk_conv_fn(const stk_conv_block *b);

@@ -162,56 +162,118 @@ STK_INLINE void weight_taps(const stk_conv_block *b, int64_t lo, int64_t hi,
     }
 }
 
-/* Nine taps that slide: of each kernel row three neighbouring pixels are at hand, and the next one takes the place of the
- * oldest. `at` is the place of the pixel that tap 0 meets. */
-STK_INLINE void weight_pixel(const float *x, const float *y, const int64_t *offset, int64_t x_col,
-                             const int at, vf near[ROW_TAPS][ROW_TAPS], vf *acc, const lane *l)
+/* Kernel rows of 3, 5 or 7 taps over neighbouring pixels: of each row as many pixels are at hand, and the next one takes the
+ * place of the oldest. */
+enum { ROW_MOST = 7, SUMS_MOST = 14 };
+
+typedef struct rows {
+    int64_t offset[ROW_TAPS]; /* of tap 0 in each kernel row */
+    int64_t x_col, y_col;
+} rows;
+
+/* Only taps lo to hi - 1 are inside of the picture. */
+STK_INLINE void weight_edge(const rows *w, const float *x, const float *y, const int R, const int T,
+                            int64_t lo, int64_t hi, vf *acc, const lane *l)
 {
     const vf right = load(y, l);
-    STK_UNROLL for (int r = 0; r < ROW_TAPS; r++)
+    STK_UNROLL for (int r = 0; r < R; r++)
+        STK_UNROLL for (int k = 0; k < T; k++) if (k >= lo && k < hi) acc[r * T + k] +=
+        load(x + w->offset[r] + k * w->x_col, l) * right;
+}
+
+/* `at` is the place of the pixel that tap 0 meets. */
+STK_INLINE void weight_pixel(const rows *w, const float *x, const float *y, const int R,
+                             const int T, const int at, vf near[ROW_TAPS][ROW_MOST], vf *acc,
+                             const lane *l)
+{
+    const vf right = load(y, l);
+    STK_UNROLL for (int r = 0; r < R; r++)
     {
-        near[r][(at + 2) % ROW_TAPS] = load(x + offset[r] + 2 * x_col, l);
-        STK_UNROLL for (int k = 0; k < ROW_TAPS; k++) acc[r * ROW_TAPS + k] +=
-            near[r][(at + k) % ROW_TAPS] * right;
+        near[r][(at + T - 1) % T] = load(x + w->offset[r] + (T - 1) * w->x_col, l);
+        STK_UNROLL for (int k = 0; k < T; k++) acc[r * T + k] += near[r][(at + k) % T] * right;
     }
 }
 
-STK_INLINE void weight_slide(const stk_conv_block *b, int64_t lo, int64_t hi, int64_t c,
-                             const lane *l)
+/* Pixels of one row, T at a time; returns how many were left over. */
+STK_INLINE int64_t weight_inside(const rows *w, const float *x, const float *y, int64_t count,
+                                 const int R, const int T, vf *acc, const lane *l)
 {
-    const int64_t offset[ROW_TAPS] = {b->run[0].x, b->run[3].x, b->run[6].x};
-    const int64_t x_col = b->x_col, y_col = b->y_col;
-    vf acc[TAPS], near[ROW_TAPS][ROW_TAPS];
-    STK_UNROLL for (int t = 0; t < TAPS; t++) acc[t] = (vf){0};
+    vf near[ROW_TAPS][ROW_MOST];
+    STK_UNROLL for (int r = 0; r < R; r++) STK_UNROLL for (int k = 0; k < T - 1; k++) near[r][k] =
+        load(x + w->offset[r] + k * w->x_col, l);
+    for (; count >= T; count -= T, x += T * w->x_col, y += T * w->y_col)
+        STK_UNROLL for (int p = 0; p < T; p++)
+            weight_pixel(w, x + p * w->x_col, y + p * w->y_col, R, T, p, near, acc, l);
+    return count;
+}
+
+/* R kernel rows of T taps over rows lo..hi. Result j meets pixels j - low ...; those of the source are 0..width - 1. */
+STK_INLINE void weight_rows(const stk_conv_block *b, int64_t lo, int64_t hi,
+                            const stk_conv_run *run, int64_t c, const int R, const int T,
+                            const lane *l)
+{
+    rows w = {.x_col = b->x_col, .y_col = b->y_col};
+    vf acc[SUMS_MOST];
+    STK_UNROLL for (int r = 0; r < R; r++) w.offset[r] = run[r * T].x;
+    STK_UNROLL for (int t = 0; t < R * T; t++) acc[t] = (vf){0};
+    const int64_t low = b->width ? b->low : 0, width = b->width ? b->width : b->cols + T - 1;
     for (int64_t row = lo; row < hi; row++) {
         const float *x = b->x + row * b->x_row + c, *y = b->y + row * b->y_row + c;
-        STK_UNROLL for (int r = 0; r < ROW_TAPS; r++)
-        {
-            near[r][0] = load(x + offset[r], l);
-            near[r][1] = load(x + offset[r] + x_col, l);
+        const int64_t inside = width + low - T + 1; /* where that ends */
+        for (int64_t j = 0; j < b->cols;) {
+            if (j == low && inside - low >= T) {
+                const int64_t end = inside < b->cols ? inside : b->cols;
+                j = end -
+                    weight_inside(&w, x + j * w.x_col, y + j * w.y_col, end - j, R, T, acc, l);
+                if (j >= b->cols) break;
+            }
+            const int64_t first = low > j ? low - j : 0, rest = width + low - j;
+            weight_edge(&w, x + j * w.x_col, y + j * w.y_col, R, T, first, rest < T ? rest : T, acc,
+                        l);
+            j++;
         }
-        int64_t left = b->cols;
-        for (; left >= 3; left -= 3, x += 3 * x_col, y += 3 * y_col) {
-            weight_pixel(x, y, offset, x_col, 0, near, acc, l);
-            weight_pixel(x + x_col, y + y_col, offset, x_col, 1, near, acc, l);
-            weight_pixel(x + 2 * x_col, y + 2 * y_col, offset, x_col, 2, near, acc, l);
-        }
-        if (left > 0) weight_pixel(x, y, offset, x_col, 0, near, acc, l);
-        if (left > 1) weight_pixel(x + x_col, y + y_col, offset, x_col, 1, near, acc, l);
     }
-    STK_UNROLL for (int t = 0; t < TAPS; t++)
+    STK_UNROLL for (int t = 0; t < R * T; t++)
     {
-        float *to = b->dw + b->run[t].w * b->ldw + c;
+        float *to = b->dw + run[t].w * b->ldw + c;
         store(to, load(to, l) + acc[t], l);
     }
 }
 
-STK_INLINE void weight_lane(const stk_conv_block *b, int64_t lo, int64_t hi, int64_t c, bool slide,
-                            const lane *l)
+/* As many kernel rows together as registers hold. */
+STK_INLINE void weight_kernel(const stk_conv_block *b, int64_t lo, int64_t hi, int64_t c,
+                              const int T, const lane *l)
 {
-    if (slide) {
-        weight_slide(b, lo, hi, c, l);
+    const int most = !MANY ? 1 : T == 3 ? 3 : 2;
+    const stk_conv_run *run = b->run;
+    int64_t left = b->runs / T;
+    for (; left >= most; left -= most, run += most * T) weight_rows(b, lo, hi, run, c, most, T, l);
+    if (most > 2 && left == 2) {
+        weight_rows(b, lo, hi, run, c, 2, T, l);
         return;
+    }
+    for (; left > 0; left--, run += T) weight_rows(b, lo, hi, run, c, 1, T, l);
+}
+
+/* Taps of a kernel row that meet neighbouring pixels, the same number in all rows; 0: they do not. */
+static int64_t row_taps(const stk_conv_block *b)
+{
+    int64_t taps = 1;
+    while (taps < b->runs && b->run[taps].x == b->run[taps - 1].x + b->x_col) taps++;
+    if (b->runs % taps) return 0;
+    for (int64_t r = 0; r < b->runs; r++)
+        if (r % taps && b->run[r].x != b->run[r - 1].x + b->x_col) return 0;
+    return taps;
+}
+
+STK_INLINE void weight_lane(const stk_conv_block *b, int64_t lo, int64_t hi, int64_t c,
+                            int64_t taps, const lane *l)
+{
+    switch (taps) {
+    case 3: weight_kernel(b, lo, hi, c, 3, l); return;
+    case 5: weight_kernel(b, lo, hi, c, 5, l); return;
+    case 7: weight_kernel(b, lo, hi, c, 7, l); return;
+    default: break;
     }
     for (int64_t t = 0; t < b->runs; t += TAPS)
         weight_taps(b, lo, hi, b->run + t, b->runs - t < TAPS ? b->runs - t : TAPS, c, l);
@@ -219,13 +281,13 @@ STK_INLINE void weight_lane(const stk_conv_block *b, int64_t lo, int64_t hi, int
 
 void STK_VEC(stk_conv_deep_weight)(const stk_conv_block *b)
 {
-    const bool slide = MANY && b->runs == TAPS && slides(b);
+    const int64_t taps = b->width ? b->taps : row_taps(b);
     const lane all = {.whole = true, .part = vf_part_of(STK_VF)};
     const int64_t rest = b->columns % STK_VF, end = b->columns - rest;
     const int64_t row = b->cols * b->columns, together = row < NEAR_ROWS ? NEAR_ROWS / row : 1;
     for (int64_t lo = 0, hi; lo < b->rows; lo = hi) {
         hi = lo + together < b->rows ? lo + together : b->rows;
-        for (int64_t c = 0; c < end; c += STK_VF) weight_lane(b, lo, hi, c, slide, &all);
-        if (rest) weight_lane(b, lo, hi, end, slide, &(lane){.part = vf_part_of(rest)});
+        for (int64_t c = 0; c < end; c += STK_VF) weight_lane(b, lo, hi, c, taps, &all);
+        if (rest) weight_lane(b, lo, hi, end, taps, &(lane){.part = vf_part_of(rest)});
     }
 }
