@@ -57,6 +57,9 @@ typedef struct stk_vec_conv_few {
     void (*add)(int64_t n, float *to, const float *x, float times); /* to += x * times */
     /* to[c * ld + r] = x[r * cols + c] */
     void (*turn)(int64_t rows, int64_t cols, const float *x, float *to, int64_t ld);
+    /* The first two for bfloat16. */
+    int64_t (*count_halves)(int64_t n, const uint16_t *x);
+    int64_t (*pick_halves)(int64_t n, const uint16_t *x, int32_t *at);
 } stk_vec_conv_few;
 
 void STK_VEC(stk_conv_deep_data)(const stk_conv_block *b);

@@ -234,6 +234,11 @@ STK_INLINE STK_PAIRS void vp_store_two(uint16_t *to, vf v, vf next)
         _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(next, v));
     }
 }
+/* Bit i: number i of 32 is not zero. */
+STK_INLINE uint32_t vp_nonzero(const uint16_t *from)
+{
+    return _mm512_test_epi16_mask(_mm512_loadu_si512(from), _mm512_set1_epi16(0x7fff));
+}
 /* Whether this processor has what STK_PAIRS asks for. */
 STK_INLINE bool vp_here(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
 
