@@ -239,6 +239,17 @@ STK_INLINE uint32_t vp_nonzero(const uint16_t *from)
 {
     return _mm512_test_epi16_mask(_mm512_loadu_si512(from), _mm512_set1_epi16(0x7fff));
 }
+/* n <= 32 numbers; behind them fewer than 16 may be spoilt. Short ones by short registers, which seldom cross lines. */
+STK_INLINE void vp_copy(uint16_t *to, const uint16_t *from, int64_t n)
+{
+    const vp_part part = vp_part_of(n);
+    if (n <= 8)
+        _mm_storeu_si128((__m128i *)(void *)to, _mm_maskz_loadu_epi16((__mmask8)part, from));
+    else if (n <= 16)
+        _mm256_storeu_si256((__m256i *)(void *)to, _mm256_maskz_loadu_epi16((__mmask16)part, from));
+    else
+        _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(part, from));
+}
 /* Whether this processor has what STK_PAIRS asks for. */
 STK_INLINE bool vp_here(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
 
