@@ -136,20 +136,6 @@ static bool is_identity_perm(const stk_node *n)
     return true;
 }
 
-/* What is spread out and then widened is widened first: fewer elements, and one array less. */
-static stk_val widen_before(stk_rewrite *rw, const stk_node *old, stk_val spread)
-{
-    const stk_node *src = stk_node_of(rw->to, spread);
-    const stk_type *want = stk_type_of(rw->from, old->out);
-    const int64_t to = want->dtype;
-    if (src->op != STK_OP_BROADCAST || want->dtype != STK_F32 ||
-        stk_dtype_size(stk_g_dtype(rw->to, spread)) != 2)
-        return 0;
-    stk_val wide = stk_g_apply(rw->to, STK_OP_CAST, 1, &(stk_val){src->in[0]},
-                               &(stk_attrs){.ints = &to, .nints = 1});
-    return stk_g_broadcast(rw->to, wide, want->shape.rank, want->shape.dim);
-}
-
 static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     const stk_node *src;
@@ -160,8 +146,8 @@ static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val
         if (src->op != STK_OP_RESHAPE) return 0;
         return stk_g_reshape(rw->to, src->in[0], stk_type_of(rw->from, old->out)->shape.rank,
                              stk_type_of(rw->from, old->out)->shape.dim);
-    case STK_OP_BROADCAST: return same_type(rw, old, in[0]) ? in[0] : 0;
-    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : widen_before(rw, old, in[0]);
+    case STK_OP_BROADCAST:
+    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : 0;
     case STK_OP_TRANSPOSE: return is_identity_perm(old) ? in[0] : 0;
     case STK_OP_SCALE_SHIFT: return in[0]; /* it stood there for its gradient rule only */
     case STK_OP_NEG:

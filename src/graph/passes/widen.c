@@ -5,16 +5,6 @@
 
 static bool is_half(stk_dtype d) { return d == STK_F16 || d == STK_BF16; }
 
-/* The gradient of a maximum only moves numbers where windows do not meet (others are widened themselves): moved as floats, one array
- * less is written. 0: it is none. */
-static stk_val wide_pool_grad(stk_graph *g, const stk_node *n)
-{
-    if (n->op != STK_OP_MAX_POOL_GRAD || n->nin != 2) return 0;
-    const stk_node like = *n; /* nodes move as the graph grows */
-    const stk_val in[2] = {like.in[0], stk_g_cast(g, like.in[1], STK_F32)};
-    return stk_rewrite_copy(g, &like, in);
-}
-
 /* The float32 value of an operand. What an op of several results keeps for its gradient (gates of a recurrent layer) goes there as it
  * was computed: rounding it on the way would cost two passes over it, and exactness. */
 static stk_val wide_of(stk_graph *g, stk_val v)
@@ -23,8 +13,14 @@ static stk_val wide_of(stk_graph *g, stk_val v)
     if (cast->op == STK_OP_CAST && stk_g_dtype(g, cast->in[0]) == STK_F32 &&
         stk_node_of(g, cast->in[0])->nout > 1)
         return cast->in[0];
-    stk_val moved = wide_pool_grad(g, cast);
-    return moved ? moved : stk_g_cast(g, v, STK_F32);
+    return stk_g_cast(g, v, STK_F32);
+}
+
+/* Made of floats by a cast: a chain that reads it does not round it in between, so neither may what stands beside the chain. */
+static bool is_narrowed(const stk_graph *g, stk_val half)
+{
+    const stk_node *cast = stk_node_of(g, half);
+    return cast->op == STK_OP_CAST && stk_g_dtype(g, cast->in[0]) == STK_F32;
 }
 
 /* The node over what was widened for it, where the device takes that as it is; 0: it does not. */
@@ -38,7 +34,7 @@ static stk_val read_halves(stk_rewrite *rw, const stk_node *old, const stk_val *
         half[i] = in[i];
         if (i >= widened) continue;
         if (stk_g_dtype(rw->to, in[i]) != STK_F32 || cast->op != STK_OP_CAST ||
-            stk_g_dtype(rw->to, cast->in[0]) != STK_BF16)
+            stk_g_dtype(rw->to, cast->in[0]) != STK_BF16 || is_narrowed(rw->to, cast->in[0]))
             return 0;
         half[i] = cast->in[0];
     }
