@@ -42,7 +42,8 @@ typedef struct stk_xent_params {
 
 /* ---- moments and column sums: [rows, n] -> [n] -----------------------------------------------------
  * moments       in x                 out mean, variance (divided by rows)
- * column_sums   in dy, x, mean       out sum of dy, sum of dy * (x - mean) */
+ * column_sums   in dy, x, mean       out sum of dy, sum of dy * (x - mean)
+ * dtype is that of dy and x; what has one number per column is float32 where that is bfloat16. */
 typedef struct stk_moments_params {
     int64_t rows, n;
     int64_t dtype;

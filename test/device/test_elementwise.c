@@ -4,7 +4,8 @@
 #include "device/launch.h"
 
 #include "base/float_env.h"
-#include "device/cpu/vec/elementwise.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/vec/halves.h"
 
 static const char *const sets[] = {"base", "avx2", "avx512"};
 #define FOR_EACH_ISA(vec)                                                                          \
@@ -326,6 +327,71 @@ TEST(stores_round_like_single_elements)
         CHECK_EQ_I64(wrong, 0);
     }
     stk_free(x), stk_free(half);
+}
+
+/* Operands as tiles and as they would be stored; every fifth is zero, every ninth subnormal, every hundredth not a number. */
+typedef struct halves_case {
+    float tile[3][TILE];
+    uint16_t stored[3][TILE];
+} halves_case;
+
+static void fill_halves(halves_case *c)
+{
+    uint64_t seed = 5;
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < TILE; i++) {
+            float x = (float)launch_uniform(&seed, -8, 8);
+            x = i % 5 == k ? 0.0f : i % 9 == k ? x * 0x1p-130f : i % 100 == k + 7 ? NAN : x;
+            c->stored[k][i] = stk_f32_to_bf16(x);
+            c->tile[k][i] = stk_bf16_to_f32(c->stored[k][i]);
+        }
+}
+
+/* In place, too: the result in the memory of its first operand. */
+static int check_halves(const stk_vec *vec, int code, int kinds, int64_t n, halves_case *c)
+{
+    static uint16_t half[TILE], expected[TILE];
+    float floats[TILE] = {0}, plain[TILE] = {0};
+    const bool rounds = kinds & STK_HALF_RESULT;
+    const void *from[3];
+    for (int k = 0; k < 3; k++)
+        from[k] = kinds & STK_HALF_A << k ? (void *)c->stored[k] : (void *)c->tile[k];
+    stk_float_env was = stk_float_env_enter();
+    vec->ew->op[code][STK_LANE_F32](n, plain, c->tile[0], c->tile[1], c->tile[2]);
+    for (int i = 0; i < n; i++) expected[i] = stk_f32_to_bf16(plain[i]);
+    memset(half, 0, sizeof half);
+    void *to = rounds ? (void *)half : (void *)floats;
+    vec->halves->op[code][kinds](n, to, from[0], from[1], from[2]);
+    stk_float_env_leave(was);
+    int wrong = n < TILE && (half[n] != 0 || floats[n] != 0);
+    for (int64_t i = 0; i < n; i++)
+        wrong += rounds ? half[i] != expected[i] && !isnan(plain[i])
+                        : memcmp(floats + i, plain + i, 4) && !isnan(plain[i]);
+    if (!rounds || !(kinds & STK_HALF_A)) return wrong;
+    uint16_t in_place[TILE];
+    memcpy(in_place, c->stored[0], sizeof in_place);
+    was = stk_float_env_enter();
+    vec->halves->op[code][kinds](n, in_place, in_place, from[1], from[2]);
+    stk_float_env_leave(was);
+    return wrong + (memcmp(in_place, half, (size_t)n * 2) != 0);
+}
+
+TEST(halves_in_place)
+{
+    static const int64_t lengths[] = {1, 15, 16, 17, 32, 33, 95, 999};
+    static halves_case c;
+    int found = 0;
+    fill_halves(&c);
+    if (!stk_isa_has_pairs()) return;
+    for (int code = 0; code < STK_EW_COUNT; code++)
+        for (int kinds = 0; kinds < STK_HALF_KINDS; kinds++) {
+            if (!stk_vec_get()->halves->op[code][kinds]) continue;
+            for (int i = 0; i < 8; i++)
+                CHECK_MSG(!check_halves(stk_vec_get(), code, kinds, lengths[i], &c), "%s %d of %d",
+                          stk_ew_name((stk_ew)code), kinds, (int)lengths[i]);
+            found++;
+        }
+    CHECK(found > 50);
 }
 
 TEST(casts_saturate)

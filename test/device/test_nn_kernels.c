@@ -185,6 +185,46 @@ TEST(column_statistics)
     arrays_free(&a);
 }
 
+/* bfloat16 as it is stored gives the bits of the same numbers as floats, and the reference agrees. */
+TEST(column_statistics_of_halves)
+{
+    enum { NUMBERS = 64 * 1024 };
+    static uint16_t half[2][NUMBERS];
+    static float wide[2][NUMBERS];
+    uint64_t state = 11;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < NUMBERS; i++) {
+            half[k][i] = stk_f32_to_bf16((float)launch_uniform(&state, -1, 2));
+            wide[k][i] = stk_bf16_to_f32(half[k][i]);
+        }
+    EACH_SHAPE(rows, n)
+    {
+        if (rows * n > NUMBERS) continue;
+        stk_moments_params p = {.images = rows, .rows = 1, .n = n, .dtype = STK_F32}, h = p;
+        h.dtype = STK_BF16;
+        float *out = stk_calloc((size_t)(6 * n), sizeof *out), *mean = stk_calloc((size_t)n, 4);
+        for (int64_t i = 0; i < n; i++) mean[i] = 0.5f;
+        for (int sums = 0; sums < 2; sums++) {
+            void *from[3][5];
+            for (int k = 0; k < 3; k++) {
+                float *to = out + 2 * k * n;
+                void *x = k ? (void *)half[0] : (void *)wide[0];
+                void *moments[] = {x, to, to + n, NULL, NULL};
+                void *both[] = {x, k ? (void *)half[1] : (void *)wide[1], mean, to, to + n};
+                memcpy(from[k], sums ? both : moments, sizeof both);
+            }
+            stk_kernel kernel = sums ? STK_K_COLUMN_SUMS : STK_K_MOMENTS;
+            CHECK(LAUNCH(launch_device(2), kernel, "vec", &p, from[0], sums ? 5 : 3, 4));
+            CHECK(LAUNCH(launch_device(2), kernel, "vec", &h, from[1], sums ? 5 : 3, 4));
+            CHECK(LAUNCH(launch_device(2), kernel, "ref", &h, from[2], sums ? 5 : 3, 1));
+            CHECK(!memcmp(out, out + 2 * n, (size_t)(2 * n) * sizeof *out));
+            for (int64_t i = 0; i < 2 * n; i++)
+                CHECK_NEAR(out[i], out[4 * n + i], 1e-4 * (1 + fabs((double)out[i])));
+        }
+        stk_free(out), stk_free(mean);
+    }
+}
+
 /* A mean of 10000 and a deviation of 1: what sums of squares cannot do in float. */
 TEST(variance_far_from_zero)
 {

@@ -3,8 +3,10 @@
  * Values get slots by lifetime: a slot is free again after the last step that reads it, which keeps the buffer
  * small and the tile long. Runs of operations that have one function for all of them (vec/updates.h) become one
  * step. Casts between float32 and half types are no step at all: both are floats here, and what is loaded or stored as a half
- * is converted there. */
+ * is converted there; bfloat16 by the steps themselves where they have functions for that (vec/halves.h). */
 #include "device/cpu/chain.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/vec/halves.h"
 #include "device/cpu/walk.h"
 
 #include <string.h>
@@ -22,6 +24,7 @@ typedef struct value {
     bool made;     /* by a step */
     bool number;   /* one number for all elements */
     bool wide;     /* a number that some step needs as a tile */
+    bool half;     /* its place is an argument of bfloat16 */
 } value;
 
 enum { FOREVER = 1 << 20 };
@@ -29,6 +32,7 @@ enum { FOREVER = 1 << 20 };
 typedef struct builder {
     const stk_chain *p;
     stk_chain_state *s;
+    const stk_vec_halves *halves; /* NULL: not on this processor */
     value value[VALUES];
     int32_t values;
     int32_t of_reg[STK_CHAIN_REGS]; /* the value a register holds now */
@@ -173,6 +177,51 @@ static int32_t output_for(const builder *b, int32_t i)
     return -1;
 }
 
+/* ---- bfloat16 in place ---------------------------------------------------------------------------------
+ * Operands are read by the steps, and one result is written by the last step: behind every reading, since results share the memory
+ * of operands (may_share() again). */
+
+static bool has_half(const builder *b, int32_t op, int32_t kinds)
+{
+    const stk_chain_op *o = &b->p->op[op];
+    return b->halves && o->lane == STK_LANE_F32 && b->halves->op[o->code][kinds];
+}
+
+/* May all readers of input v take it as it is stored? */
+static bool read_as_half(const builder *b, int32_t v)
+{
+    if (b->p->input[v].dtype != STK_BF16) return false;
+    for (int32_t i = 0; i < b->p->outputs; i++)
+        if (b->output[i] == v) return false;
+    for (int32_t i = 0; i < b->p->ops; i++)
+        for (int32_t k = 0; k < stk_ew_arity((stk_ew)b->p->op[i].code); k++)
+            if (!b->renames[i] && b->operand[i][k] == v && !has_half(b, i, STK_HALF_A << k))
+                return false;
+    return true;
+}
+
+/* The output that the last step may write as bfloat16; -1: none. */
+static int32_t half_output(const builder *b)
+{
+    int32_t last = b->p->ops - 1, found = -1;
+    while (last >= 0 && b->renames[last]) last--;
+    if (last < 0 || !has_half(b, last, STK_HALF_RESULT)) return -1;
+    for (int32_t i = 0; i < b->p->outputs; i++) {
+        if (b->output[i] != b->result[last]) continue;
+        if (found >= 0 || b->p->output[i].dtype != STK_BF16) return -1;
+        found = i;
+    }
+    return found;
+}
+
+static int32_t halves_of(const builder *b, int32_t op, int arity)
+{
+    int32_t kinds = b->value[b->result[op]].half ? STK_HALF_RESULT : 0;
+    for (int k = 0; k < arity; k++)
+        if (b->value[b->operand[op][k]].half) kinds |= STK_HALF_A << k;
+    return kinds;
+}
+
 static void place_inputs(builder *b)
 {
     stk_chain_state *s = b->s;
@@ -180,7 +229,8 @@ static void place_inputs(builder *b)
         const stk_chain_input *in = &b->p->input[i];
         stk_dtype dtype = (stk_dtype)in->dtype;
         value *v = &b->value[i];
-        bool in_place = stk_lane_is_stored(dtype);
+        v->half = in->access == STK_ACCESS_DENSE && read_as_half(b, i);
+        bool in_place = v->half || stk_lane_is_stored(dtype);
         if (in->access == STK_ACCESS_DENSE && in_place) {
             v->place = new_moving(b, i, (int32_t)stk_dtype_size(dtype));
             continue;
@@ -234,6 +284,12 @@ static bool is_renamed(const builder *b, int32_t output)
 /* Outputs that a step makes in their stored form are written by that step; the others at the end. */
 static void place_outputs(builder *b)
 {
+    const int32_t half = half_output(b);
+    if (half >= 0) {
+        value *v = &b->value[b->output[half]];
+        v->half = true;
+        v->place = new_moving(b, b->p->inputs + half, (int32_t)stk_dtype_size(STK_BF16));
+    }
     for (int32_t i = 0; i < b->p->outputs; i++) {
         value *v = &b->value[b->output[i]];
         stk_dtype dtype = (stk_dtype)b->p->output[i].dtype;
@@ -248,12 +304,19 @@ static bool commutes(stk_ew code)
     return code == STK_EW_ADD || code == STK_EW_MUL || code == STK_EW_MAX || code == STK_EW_MIN;
 }
 
-/* The function for this op. A number goes in as a number where there is a function for that; the others become tiles. */
-static stk_tile_fn choose_function(builder *b, const stk_chain_op *op, int32_t *operand)
+/* The function for op i. A number goes in as a number where there is a function for that; the others become tiles. */
+static stk_tile_fn choose_function(builder *b, int32_t i)
 {
+    const stk_chain_op *op = &b->p->op[i];
+    int32_t *operand = b->operand[i];
     stk_ew code = (stk_ew)op->code;
     value *v = b->value;
     int arity = stk_ew_arity(code), at = -1;
+    const int32_t halves = halves_of(b, i, arity);
+    if (halves) {
+        for (int k = 0; k < arity; k++) v[operand[k]].wide = true;
+        return b->halves->op[code][halves];
+    }
     bool swap = (commutes(code) && v[operand[0]].number && !v[operand[1]].number) ||
                 ((code == STK_EW_FMA || code == STK_EW_FNMA) && v[operand[1]].number &&
                  !v[operand[0]].number);
@@ -372,7 +435,7 @@ static void add_steps(builder *b)
             to->cast = b->s->ew->cast[op->from][op->lane];
             b->value[b->operand[i][0]].wide = true;
         } else {
-            to->fn = choose_function(b, op, b->operand[i]);
+            to->fn = choose_function(b, i);
         }
         for (int k = 0; k < 3; k++) at[k] = (int16_t)b->value[b->operand[i][k]].place;
         drop_slots(b, i); /* before the result gets one: it may take over an operand's */
@@ -446,6 +509,7 @@ stk_chain_state *stk_chain_state_new(const stk_chain *p)
     s->args = p->inputs + p->outputs;
     for (int32_t i = 0; i < p->segments; i++) s->start[i + 1] = s->start[i] + p->count[i];
     builder b = {.p = p, .s = s};
+    if (stk_isa_has_pairs()) b.halves = stk_vec_get()->halves;
     number_values(&b);
     place_inputs(&b);
     place_constants(&b);

@@ -1,6 +1,6 @@
 /* Backward convolutions of dy with few numbers (conv_few.h). Memory, in floats:
  *
- *     [ filters: oc x taps x ic | some pixels of dy or rows of weights, widened | one image of x, where it is not float ] */
+ *     [ filters: oc x taps x ic | some rows of weights, widened | one image of x, where it is not float ] */
 #include "device/cpu/conv_few.h"
 #include "device/cpu/vec/conv.h"
 #include "device/cpu/vec/elementwise.h"
@@ -74,13 +74,14 @@ static char *image_of(const few_walk *w, void *images, int64_t i, int64_t elemen
 }
 
 /* How many of an image's numbers are not zero; stops beyond `most`. */
-static int64_t count_image(const few_walk *w, char *dy, int64_t most)
+static int64_t count_image(const few_walk *w, const char *dy, int64_t most)
 {
     const int64_t all = w->pixels * w->conv->oc, step = ROWS * w->conv->oc;
     int64_t found = 0;
     for (int64_t i = 0; i < all && found <= most; i += step) {
         const int64_t n = stk_min_i64(step, all - i);
-        found += w->vec->count(n, floats_at(w, dy + i * w->size, n, w->wide));
+        const void *at = dy + i * w->size;
+        found += w->conv->dtype == STK_F32 ? w->vec->count(n, at) : w->vec->count_halves(n, at);
     }
     return found;
 }
@@ -127,27 +128,32 @@ static int windows_of(const stk_conv *c, int64_t pixel, window *out)
 }
 
 /* Every number of a pixel of dy times its filter into its windows of the image (data), or its windows into its filter. */
-static void walk_pixel(const few_walk *w, int64_t pixel, const float *d, float *image, bool data)
+static void walk_pixel(const few_walk *w, int64_t pixel, const void *d, float *image, bool data)
 {
     const stk_conv *c = w->conv;
+    const bool plain = c->dtype == STK_F32;
     window at[TAPS_MOST];
     int32_t picked[CHANNELS_MOST];
-    const int64_t count = w->vec->pick(c->oc, d, picked);
+    const int64_t count =
+        plain ? w->vec->pick(c->oc, d, picked) : w->vec->pick_halves(c->oc, d, picked);
     const int windows = count ? windows_of(c, pixel, at) : 0;
     for (int64_t i = 0; i < count; i++) {
-        float *filter = w->filters + picked[i] * w->terms;
+        const int32_t channel = picked[i];
+        const float times =
+            plain ? ((const float *)d)[channel] : stk_bf16_to_f32(((const uint16_t *)d)[channel]);
+        float *filter = w->filters + channel * w->terms;
         for (int k = 0; k < windows; k++) {
             float *x = image + at[k].image, *f = filter + at[k].filter;
-            w->vec->add(at[k].n, data ? x : f, data ? f : x, d[picked[i]]);
+            w->vec->add(at[k].n, data ? x : f, data ? f : x, times);
         }
     }
 }
 
-static void walk_image(const few_walk *w, char *dy, float *image, bool data)
+static void walk_image(const few_walk *w, const char *dy, float *image, bool data)
 {
-    const int64_t oc = w->conv->oc;
+    const int64_t step = w->conv->oc * w->size;
     for (int64_t pixel = 0; pixel < w->pixels; pixel++)
-        walk_pixel(w, pixel, floats_at(w, dy + pixel * oc * w->size, oc, w->wide), image, data);
+        walk_pixel(w, pixel, dy + pixel * step, image, data);
 }
 
 /* ---- data --------------------------------------------------------------------------------------- */

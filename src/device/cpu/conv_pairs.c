@@ -3,7 +3,8 @@
  * pairs. Where a pixel reads one pixel, and neighbours read neighbours, the source itself is these rows.
  *
  * Two neighbouring channels of bfloat16 take the place of one float, so phases, bands and runs are those of the float kernels with half of
- * the source's channels (conv_plan.h), which therefore must be even. Units are images.
+ * the source's channels (conv_plan.h). Where these are odd (the first layer of image nets) elements are single numbers, and pairs are made
+ * of neighbours in the gathered rows; not for backward data. Units are images.
  *
  * Scratch of one part, each piece rounded up to a cache line:
  *
@@ -24,6 +25,7 @@ enum { DATA_BAND = 1 << 15, ROWS = 1 << 17, PIXELS_LEAST = 96, PIXELS_MOST = 512
 enum {
     NARROW = 8
 }; /* fewer results per pixel: gathering costs as much as multiplying, lanes stay empty */
+enum { ODD_RESULTS = 48, ODD_TERMS = 24 }; /* so many where elements are gathered one by one */
 
 enum { FORWARD, BACK, WEIGHT, TILES = 4 }; /* one of three, and by tiles */
 
@@ -34,7 +36,7 @@ typedef struct pairs_sizes {
 } pairs_sizes;
 
 typedef struct pairs_state {
-    stk_conv halved; /* channels of the source in pairs, if they are bfloat16 */
+    stk_conv halved; /* channels of the source in pairs, if they are bfloat16 and even */
     stk_conv_plan plan;
     pairs_sizes size;
     int kind;
@@ -44,6 +46,7 @@ typedef struct pairs_state {
     stk_conv_phases all;
 } pairs_state;
 
+static int64_t volume(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
 static int64_t line(int64_t bytes) { return stk_round_up(bytes, STK_ALIGN); }
 
 /* ---- sizes -------------------------------------------------------------------------------------- */
@@ -56,26 +59,33 @@ static int64_t per_place(const stk_conv *c) { return c->dtype == STK_F32 ? 1 : 2
 static void init_plan(const stk_conv *c, int way, stk_conv *halved, stk_conv_plan *plan)
 {
     const int kind = kind_of(way);
+    const bool odd = c->dtype == STK_BF16 && kind != BACK && c->ic % 2;
     *halved = *c;
     if (kind == BACK)
         halved->oc /= per_place(c);
-    else
+    else if (!odd)
         halved->ic /= per_place(c);
     stk_conv_plan_init(plan, halved, kind == BACK, DATA_BAND, DATA_BAND);
+    if (odd) plan->size = sizeof(uint16_t);
+}
+
+/* Numbers in an element. */
+static int64_t per(const stk_conv_plan *plan)
+{
+    return plan->size / stk_dtype_size((stk_dtype)plan->conv->dtype);
 }
 
 /* The product that `pixels` rows of `terms` numbers make. */
 static stk_gemm product_of(const stk_conv_plan *plan, int kind, int64_t pixels, int64_t terms,
                            int64_t ld)
 {
-    const int64_t per = per_place(plan->conv);
     stk_gemm g = {.m = pixels, .n = plan->dest_c, .k = terms, .batch = 1};
     g.dtype = (int32_t)plan->conv->dtype;
-    g.lda = per * ld;
+    g.lda = per(plan) * ld;
     g.ldb = g.ldc = plan->dest_c;
     if (kind == BACK) {
         g.tb = 1;
-        g.ldb = per * plan->rows;
+        g.ldb = per(plan) * plan->rows;
     } else if (kind == WEIGHT) {
         g.m = terms;
         g.k = pixels;
@@ -97,16 +107,16 @@ static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
 {
     const int kind = kind_of(way);
     const int64_t terms = plan->rows, phases = stk_conv_plan_phases(plan);
-    const int64_t per = per_place(plan->conv), size = (int64_t)sizeof(float) / per;
+    const int64_t size = stk_dtype_size((stk_dtype)plan->conv->dtype);
     *s = (pairs_sizes){.ld = stk_round_up(terms, GAP) + GAP, .pixels = pixels_of(way, terms)};
-    s->band = line(stk_conv_plan_band(plan) * 4);
-    s->rows = line(s->pixels * s->ld * 4);
+    s->band = line(stk_conv_plan_band(plan) * plan->size);
+    s->rows = line(s->pixels * s->ld * plan->size);
     if (phases > 1) {
         s->results = line(s->pixels * plan->dest_c * size);
         s->places = line(s->pixels * (int64_t)sizeof(int64_t));
     }
     if (kind == BACK) s->turned = line(plan->rows * plan->dest_c * 4);
-    const stk_gemm g = product_of(plan, kind, s->pixels, per * terms, s->ld);
+    const stk_gemm g = product_of(plan, kind, s->pixels, per(plan) * terms, s->ld);
     const stk_vec *vec = stk_vec_get();
     if (way & TILES) {
         if (kind != WEIGHT) s->packed = line(vec->gemm_tiles->packed(&g));
@@ -114,7 +124,7 @@ static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
     } else {
         s->product = line(vec->gemm_pairs->scratch(&g));
     }
-    if (kind == WEIGHT) s->sums = line(per * plan->rows * plan->dest_c * 4);
+    if (kind == WEIGHT) s->sums = line(per(plan) * plan->rows * plan->dest_c * 4);
     s->total =
         s->band + s->rows + s->results + s->places + s->turned + s->packed + s->product + s->sums;
 }
@@ -122,8 +132,10 @@ static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
 static bool fits(const stk_conv *c, int kind)
 {
     double phases = 1, taps = 1, reach = 1;
+    const bool odd = c->dtype == STK_BF16 && (kind == BACK ? c->oc : c->ic) % 2;
     if (c->groups != 1 || !stk_isa_has_pairs()) return false;
-    if ((kind == BACK ? c->oc : c->ic) % per_place(c) || c->n < 1) return false;
+    if ((kind == BACK && odd) || c->n < 1) return false;
+    if (odd && (c->oc < ODD_RESULTS || volume(c->kernel) * c->ic < ODD_TERMS)) return false;
     if ((kind == BACK ? c->ic : c->oc) < NARROW) return false;
     for (int i = 0; i < 3; i++) {
         phases *= (double)stk_min_i64(c->stride[i], c->in[i]);
@@ -150,7 +162,7 @@ static bool tiles_support(const stk_conv *c, int kind, stk_dtype dtype)
     const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
     const int64_t results = kind == BACK ? c->ic : c->oc, source = kind == BACK ? c->oc : c->ic;
     return c->dtype == dtype && stk_isa_has_tiles() && fits(c, kind) && results >= least &&
-           source * taps >= least;
+           source % per_place(c) == 0 && source * taps >= least;
 }
 
 static int64_t scratch(const stk_conv *c, int way, int32_t parts)
@@ -226,12 +238,12 @@ typedef struct basket {
     const char *w; /* [rows][oc], or turned */
     char *y;       /* the part's images; dy for weights */
     int64_t size;  /* bytes of a number */
-    float *band, *rows, *sums;
-    char *results;
+    float *band, *sums;
+    char *rows, *results;
     int64_t *places; /* pixels, where they lie apart */
     void *packed, *product;
-    const float *source;  /* what is multiplied: rows, or images in place; */
-    int64_t ld;           /* floats between its pixels */
+    const char *source;   /* what is multiplied: rows, or images in place; */
+    int64_t ld;           /* elements between its pixels */
     int64_t first, held;  /* pixels: of the first row, and rows */
     int64_t start, terms; /* of the phase, in numbers */
 } basket;
@@ -241,7 +253,7 @@ static basket open_basket(const pairs_state *s, char *memory, const void *w, voi
     const pairs_sizes *z = &s->size;
     basket b = {.s = s, .w = w, .y = y, .band = (float *)(void *)memory};
     b.size = stk_dtype_size((stk_dtype)s->halved.dtype);
-    b.rows = (float *)(void *)(memory += z->band);
+    b.rows = memory += z->band;
     b.results = memory += z->rows;
     b.places = (int64_t *)(void *)(memory += z->results);
     memory += z->places + z->turned;
@@ -305,15 +317,23 @@ static void put_band(basket *b, const stk_conv_phase *p, const stk_conv_block *b
     for (int64_t done = 0, count; done < pixels; done += count) {
         count = stk_min_i64(pixels - done, z->pixels - b->held);
         if (b->s->all.count > 1) note_places(b, p, origin, block->cols, done, count);
-        b->s->vec->conv->gather(block, done, count, b->rows + b->held * z->ld, z->ld);
+        char *to = b->rows + b->held * z->ld * b->s->plan.size;
+        if (b->s->plan.size == sizeof(float))
+            b->s->vec->conv->gather(block, done, count, (float *)(void *)to, z->ld);
+        else
+            b->s->vec->conv->gather_halves(block, done, count, (uint16_t *)(void *)to, z->ld);
         b->held += count;
         if (b->held == z->pixels) empty_basket(b);
     }
 }
 
-static int64_t volume(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
+/* Bytes of an image of the source. */
+static int64_t image_bytes(const stk_conv_plan *plan)
+{
+    return volume(plan->source) * plan->source_c * plan->size;
+}
 
-static void put_image(basket *b, const stk_conv_phase *p, const float *x, int64_t image)
+static void put_image(basket *b, const stk_conv_phase *p, const char *x, int64_t image)
 {
     const stk_conv_plan *plan = &b->s->plan;
     const stk_conv_axis *a = p->axis;
@@ -321,7 +341,7 @@ static void put_image(basket *b, const stk_conv_phase *p, const float *x, int64_
     stk_conv_block block = {.images = 1, .run = p->run, .runs = p->runs};
     block.x_col = a[2].from_step * plan->source_c;
     block.x_row = a[1].from_step * p->span[2] * plan->source_c;
-    x += image * volume(plan->source) * plan->source_c;
+    x += image * image_bytes(plan);
     for (int64_t d = 0; d < a[0].count; d++)
         for (int64_t row = 0; row < a[1].count; row += p->band_rows)
             for (int64_t col = 0; col < a[2].count; col += p->band_cols) {
@@ -336,13 +356,13 @@ static void put_image(basket *b, const stk_conv_phase *p, const float *x, int64_
             }
 }
 
-static void put_in_place(basket *b, const float *x, int64_t images)
+static void put_in_place(basket *b, const char *x, int64_t images)
 {
     const stk_conv_plan *plan = &b->s->plan;
     const int64_t pixels = images * volume(plan->dest);
     b->ld = plan->source_c;
     while (b->first < pixels) {
-        b->source = x + b->first * plan->source_c;
+        b->source = x + b->first * plan->source_c * plan->size;
         b->held = stk_min_i64(pixels - b->first, b->s->size.pixels);
         empty_basket(b);
     }
@@ -356,16 +376,15 @@ static void pack_weights(const basket *b)
     s->tiles->pack(&g, right_of(b), b->packed);
 }
 
-static void put_phases(basket *b, const float *x, int64_t images)
+static void put_phases(basket *b, const char *x, int64_t images)
 {
     const pairs_state *s = b->s;
-    const int64_t per = per_place(&s->halved);
     for (int64_t i = 0; i < s->all.count; i++) {
         const stk_conv_phase *p = &s->all.phase[i];
-        b->start = p->runs ? per * p->run[0].w : 0;
+        b->start = p->runs ? per(&s->plan) * p->run[0].w : 0;
         b->terms = 0;
         b->first = 0;
-        for (int64_t r = 0; r < p->runs; r++) b->terms += per * p->run[r].n;
+        for (int64_t r = 0; r < p->runs; r++) b->terms += per(&s->plan) * p->run[r].n;
         if (s->tiles && s->kind != WEIGHT) pack_weights(b);
         if (s->in_place) {
             put_in_place(b, x, images);
@@ -393,7 +412,7 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const stk_conv_plan *plan = &s->plan;
     const pairs_sizes *z = &s->size;
     char *memory = (char *)launch->scratch + part * z->total;
-    const float *x = (const float *)launch->arg[0] + lo * volume(plan->source) * plan->source_c;
+    const char *x = (const char *)launch->arg[0] + lo * image_bytes(plan);
     if (lo >= hi) return;
     basket b = open_basket(s, memory, launch->arg[1], launch->arg[2]);
     b.y += lo * volume(plan->dest) * plan->dest_c * b.size;
@@ -431,7 +450,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     const pairs_state *s = launch->state;
     const stk_conv_plan *plan = &s->plan;
     char *memory = (char *)launch->scratch + part * s->size.total;
-    const float *x = (const float *)launch->arg[0] + lo * volume(plan->source) * plan->source_c;
+    const char *x = (const char *)launch->arg[0] + lo * image_bytes(plan);
     int64_t floats;
     float *room = memory_of(launch, part, &floats);
     const float *few = stk_conv_few_weight(launch, lo, hi, room, floats);
@@ -450,7 +469,7 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
 static void weight_finish(const stk_launch *launch)
 {
     const pairs_state *s = launch->state;
-    const int64_t count = per_place(&s->halved) * s->plan.rows * s->plan.dest_c;
+    const int64_t count = per(&s->plan) * s->plan.rows * s->plan.dest_c;
     float *total = NULL;
     for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;

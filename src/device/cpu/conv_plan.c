@@ -121,7 +121,7 @@ static int64_t images_together(const stk_conv_plan *plan)
 void stk_conv_plan_init(stk_conv_plan *plan, const stk_conv *conv, bool back, int64_t band_source,
                         int64_t band_pixels)
 {
-    *plan = (stk_conv_plan){.conv = conv, .back = back, .taps = 1};
+    *plan = (stk_conv_plan){.conv = conv, .back = back, .taps = 1, .size = sizeof(float)};
     plan->band_source = band_source;
     plan->band_pixels = band_pixels;
     for (int i = 0; i < 3; i++) {
@@ -195,36 +195,38 @@ int64_t stk_conv_plan_band(const stk_conv_plan *plan)
 }
 
 /* One source row with zeros where it lies outside. */
-static void copy_row(const stk_conv_plan *plan, const float *x, int64_t first, int64_t cols,
-                     float *to)
+static void copy_row(const stk_conv_plan *plan, const char *x, int64_t first, int64_t cols,
+                     char *to)
 {
-    int64_t c = plan->source_c;
+    const int64_t pixel = plan->source_c * plan->size;
     int64_t left = first < 0 ? stk_min_i64(-first, cols) : 0;
     int64_t end = stk_max_i64(stk_min_i64(cols, plan->source[2] - first), left);
-    memset(to, 0, (size_t)(left * c) * sizeof *to);
-    memcpy(to + left * c, x + (first + left) * c, (size_t)((end - left) * c) * sizeof *to);
-    memset(to + end * c, 0, (size_t)((cols - end) * c) * sizeof *to);
+    memset(to, 0, (size_t)(left * pixel));
+    memcpy(to + left * pixel, x + (first + left) * pixel, (size_t)((end - left) * pixel));
+    memset(to + end * pixel, 0, (size_t)((cols - end) * pixel));
 }
 
-const float *stk_conv_band(const stk_conv_plan *plan, const stk_conv_phase *phase, const float *x,
-                           int64_t d, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                           float *band)
+const void *stk_conv_band(const stk_conv_plan *plan, const stk_conv_phase *phase, const void *x,
+                          int64_t d, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                          void *band)
 {
     const stk_conv_axis *a = phase->axis;
+    const char *from = x;
+    const int64_t pixel = plan->source_c * plan->size;
     int64_t z = a[0].from + d * a[0].from_step, y = a[1].from + row * a[1].from_step;
-    int64_t first = a[2].from + col * a[2].from_step, c = plan->source_c;
-    if (!phase->padded) return x + ((z * plan->source[1] + y) * plan->source[2] + first) * c;
+    int64_t first = a[2].from + col * a[2].from_step;
+    if (!phase->padded) return from + ((z * plan->source[1] + y) * plan->source[2] + first) * pixel;
     int64_t high = extent(&a[1], rows), wide = extent(&a[2], cols);
     for (int64_t i = 0; i < a[0].reach; i++)
         for (int64_t j = 0; j < high; j++) {
-            float *to = band + (i * phase->span[1] + j) * phase->span[2] * c;
+            char *to = (char *)band + (i * phase->span[1] + j) * phase->span[2] * pixel;
             bool inside =
                 z + i >= 0 && z + i < plan->source[0] && y + j >= 0 && y + j < plan->source[1];
             if (inside)
-                copy_row(plan, x + ((z + i) * plan->source[1] + y + j) * plan->source[2] * c, first,
-                         wide, to);
+                copy_row(plan, from + ((z + i) * plan->source[1] + y + j) * plan->source[2] * pixel,
+                         first, wide, to);
             else
-                memset(to, 0, (size_t)(wide * c) * sizeof *to);
+                memset(to, 0, (size_t)(wide * pixel));
         }
     return band;
 }

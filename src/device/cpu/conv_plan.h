@@ -37,6 +37,7 @@ typedef struct stk_conv_plan {
     bool back;                  /* backward data */
     int64_t source[3], dest[3]; /* spatial sizes */
     int64_t source_c, dest_c;   /* channels of a pixel */
+    int64_t size;               /* bytes of an element of the source: 4, until a kernel says 2 */
     int64_t inner, columns;     /* source and destination channels of one group */
     int64_t taps;
     int64_t rows;        /* taps * inner: rows of the weight matrix of one group */
@@ -72,9 +73,9 @@ int64_t stk_conv_plan_band(const stk_conv_plan *plan);
 
 /* The source of one band: of image x, depth index d, destination rows from `row`, cols from `col`. Returns the address
  * of the first pixel; copies into `band` when the phase is padded. */
-const float *stk_conv_band(const stk_conv_plan *plan, const stk_conv_phase *phase, const float *x,
-                           int64_t d, int64_t row, int64_t rows, int64_t col, int64_t cols,
-                           float *band);
+const void *stk_conv_band(const stk_conv_plan *plan, const stk_conv_phase *phase, const void *x,
+                          int64_t d, int64_t row, int64_t rows, int64_t col, int64_t cols,
+                          void *band);
 
 static inline int64_t stk_conv_plan_phases(const stk_conv_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* Convolutions of few pixels with many weights, float32: the last stages of image nets, 2 x 2 pixels of 512 channels. There are
+/* Convolutions of few pixels with many weights, float32 or bfloat16: the last stages of image nets, 2 x 2 pixels of 512 channels. There are
  * not enough images to share out, and every implementation that packs the weights spends its time on that. So the work is
  * cut along channels, and the weights are read once, where they lie: tap by tap one product over the pixels that have that tap
  * inside the image, without the zeros around it.
@@ -7,9 +7,14 @@
  *     back      dx[pixels, ic] += dy[pixels] . w[tap]'      units: blocks of ic
  *     weight    dw[tap]         = x[pixels]' . dy[pixels]   units: taps times blocks of ic
  *
- * Scratch of one part: [ numbers of pixels of x | of y | rows of the left side | of the right side or results | the engine's ] */
+ * bfloat16 is multiplied by pairs (vec/gemm_pairs.c) and added up in floats, which are rounded when all taps are done.
+ *
+ * Scratch of one part: [ numbers of pixels of x | of y | rows of the left side | of the right side or results | sums of bfloat16
+ *                        | the engine's ] */
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/isa.h"
+#include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 
 #include <string.h>
@@ -22,7 +27,9 @@ enum {
 
 typedef struct taps_memory {
     int32_t *x, *y; /* numbers of pixels, [pixels] each */
-    float *left, *right;
+    char *left;     /* of the element type */
+    char *right;    /* that, or floats */
+    float *sums;    /* [results][columns of the part] */
     void *engine;
 } taps_memory;
 
@@ -34,7 +41,8 @@ static bool supports(const void *params)
 {
     const stk_conv *c = params;
     const double weights = (double)volume(c->kernel) * (double)c->ic * (double)c->oc;
-    return c->dtype == STK_F32 && c->groups == 1 && pixels(c) > 0 && pixels(c) <= MOST_PIXELS &&
+    const bool type = c->dtype == STK_F32 || (c->dtype == STK_BF16 && stk_isa_has_pairs());
+    return type && c->groups == 1 && pixels(c) > 0 && pixels(c) <= MOST_PIXELS &&
            weights >= LEAST_WEIGHTS && volume(c->kernel) <= 1024;
 }
 
@@ -66,28 +74,27 @@ static int64_t meet(const stk_conv *c, int64_t tap, const taps_memory *m)
     return count;
 }
 
-static void take_rows(float *to, const float *from, const int32_t *row, int64_t count,
-                      int64_t width)
+/* `bytes` of a row on both sides. */
+static void take_rows(char *to, const char *from, const int32_t *row, int64_t count, int64_t bytes)
 {
     for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * width, from + row[i] * width, (size_t)width * sizeof *to);
+        memcpy(to + i * bytes, from + row[i] * bytes, (size_t)bytes);
 }
 
-/* Columns lo..hi of `rows`, which stand `width` apart on both sides. */
-static void add_columns(float *to, const float *rows, const int32_t *row, int64_t count,
-                        int64_t width, int64_t lo, int64_t hi)
+/* `columns` of rows that stand so far apart. */
+static void add_columns(float *to, int64_t to_width, const float *rows, int64_t width,
+                        const int32_t *row, int64_t count, int64_t columns)
 {
     for (int64_t i = 0; i < count; i++) {
-        float *sum = to + row[i] * width;
+        float *sum = to + row[i] * to_width;
         const float *x = rows + i * width;
-        for (int64_t j = lo; j < hi; j++) sum[j] += x[j];
+        for (int64_t j = 0; j < columns; j++) sum[j] += x[j];
     }
 }
 
-static void clear_columns(float *to, int64_t rows, int64_t width, int64_t lo, int64_t hi)
+static void clear_columns(float *to, int64_t rows, int64_t width, int64_t columns)
 {
-    for (int64_t i = 0; i < rows; i++)
-        memset(to + i * width + lo, 0, (size_t)(hi - lo) * sizeof *to);
+    for (int64_t i = 0; i < rows; i++) memset(to + i * width, 0, (size_t)columns * sizeof *to);
 }
 
 /* ---- products and their memory ------------------------------------------------------------------------------- */
@@ -98,7 +105,7 @@ typedef enum taps_kind { FORWARD, BACK, WEIGHT } taps_kind;
 static stk_gemm product_of(const stk_conv *c, taps_kind kind, int64_t count)
 {
     const int64_t ic = c->ic, oc = c->oc;
-    stk_gemm g = {.m = count, .n = oc, .k = ic, .batch = 1, .dtype = STK_F32};
+    stk_gemm g = {.m = count, .n = oc, .k = ic, .batch = 1, .dtype = (int32_t)c->dtype};
     if (kind == BACK) g.n = ic, g.k = oc, g.tb = 1;
     if (kind == WEIGHT) g.m = ic, g.k = count, g.ta = 1;
     g.lda = kind == BACK ? oc : ic;
@@ -110,10 +117,12 @@ static stk_gemm product_of(const stk_conv *c, taps_kind kind, int64_t count)
 /* The most of any number of pixels: what is packed, and how, hangs on it. */
 static int64_t engine_bytes(const stk_conv *c, taps_kind kind)
 {
+    const stk_vec *vec = stk_vec_get();
     int64_t most = 0;
     for (int64_t count = 1; count <= pixels(c); count++) {
         const stk_gemm g = product_of(c, kind, count);
-        most = stk_max_i64(most, stk_vec_get()->gemm->scratch[STK_F32](&g));
+        most = stk_max_i64(most, c->dtype == STK_BF16 ? vec->gemm_pairs->scratch(&g)
+                                                      : vec->gemm->scratch[STK_F32](&g));
     }
     return stk_round_up(most, STK_ALIGN);
 }
@@ -125,11 +134,31 @@ static int64_t rows_bytes(const stk_conv *c)
     return 2 * line(pixels(c)) + line(pixels(c) * c->ic) + line(pixels(c) * c->oc);
 }
 
+static int64_t blocks(int64_t channels) { return stk_ceil_div(channels, CHANNELS); }
+
+static int64_t results_of(const stk_conv *c, taps_kind kind)
+{
+    return c->n * volume(kind == FORWARD ? c->out : c->in);
+}
+
+/* Sums of one part of `parts`, in floats. */
+static int64_t sums_bytes(const stk_conv *c, taps_kind kind, int32_t parts)
+{
+    if (c->dtype == STK_F32 || kind == WEIGHT) return 0;
+    const int64_t all = blocks(kind == FORWARD ? c->oc : c->ic);
+    return line(results_of(c, kind) * stk_ceil_div(all, stk_max_i64(parts, 1)) * CHANNELS);
+}
+
+static int64_t scratch(const stk_conv *c, taps_kind kind, int32_t parts)
+{
+    return (rows_bytes(c) + sums_bytes(c, kind, parts) + engine_bytes(c, kind)) * parts;
+}
+
 static stk_status prepare(stk_launch *launch, taps_kind kind, stk_error *err)
 {
     (void)err;
-    const stk_conv *c = launch->params;
-    launch->state = (void *)(uintptr_t)(rows_bytes(c) + engine_bytes(c, kind)); /* of one part */
+    launch->state = (void *)(uintptr_t)(scratch(launch->params, kind, launch->parts) /
+                                        stk_max_i64(launch->parts, 1)); /* of one part */
     return STK_OK;
 }
 
@@ -141,40 +170,53 @@ static taps_memory memory_of(const stk_launch *launch, taps_kind kind, int part)
                   left = line(pixels(c) * (kind == BACK ? c->oc : c->ic));
     return (taps_memory){.x = (int32_t *)(void *)at,
                          .y = (int32_t *)(void *)(at + numbers),
-                         .left = (float *)(void *)(at + 2 * numbers),
-                         .right = (float *)(void *)(at + 2 * numbers + left),
-                         .engine = at + rows_bytes(c)};
+                         .left = at + 2 * numbers,
+                         .right = at + 2 * numbers + left,
+                         .sums = (float *)(void *)(at + rows_bytes(c)),
+                         .engine = at + rows_bytes(c) + sums_bytes(c, kind, launch->parts)};
 }
 
-static void multiply(const stk_gemm *g, const float *a, const float *b, float *out, int64_t lo,
-                     int64_t hi, bool rows, void *scratch)
+/* Results of bfloat16 are floats, but for weights. */
+static void multiply(const stk_gemm *g, const void *a, const void *b, void *out, int64_t lo,
+                     int64_t hi, bool weights, void *scratch_)
 {
-    stk_gemm_job job = {.whole = g, .a = a, .b = b, .c = out, .scratch = scratch};
-    job.row_lo = rows ? lo : 0, job.row_hi = rows ? hi : g->m;
-    job.col_lo = rows ? 0 : lo, job.col_hi = rows ? g->n : hi;
-    stk_vec_get()->gemm->run[STK_F32](&job);
+    stk_gemm_job job = {.whole = g, .a = a, .b = b, .c = out, .scratch = scratch_};
+    job.row_lo = weights ? lo : 0, job.row_hi = weights ? hi : g->m;
+    job.col_lo = weights ? 0 : lo, job.col_hi = weights ? g->n : hi;
+    job.wide = g->dtype == STK_BF16 && !weights;
+    if (g->dtype == STK_BF16)
+        stk_vec_get()->gemm_pairs->run(&job);
+    else
+        stk_vec_get()->gemm->run[STK_F32](&job);
 }
 
 /* ---- forward and back: from one side's channels to the other's ------------------------------------------------ */
 
+/* Where a part adds up: floats in their place, or sums that are rounded at the end. */
 static void data_run(const stk_launch *launch, int64_t first, int64_t end, int part, taps_kind kind)
 {
     const stk_conv *c = launch->params;
     const int64_t width = kind == FORWARD ? c->oc : c->ic, given = kind == FORWARD ? c->ic : c->oc;
-    const int64_t lo = first * CHANNELS, hi = stk_min_i64(end * CHANNELS, width);
-    const int64_t results = c->n * volume(kind == FORWARD ? c->out : c->in);
+    const int64_t lo = first * CHANNELS, columns = stk_min_i64(end * CHANNELS, width) - lo;
+    const int64_t results = results_of(c, kind), size = stk_dtype_size((stk_dtype)c->dtype);
+    const bool plain = c->dtype == STK_F32;
     const taps_memory m = memory_of(launch, kind, part);
-    const float *from = launch->arg[0], *w = launch->arg[1];
-    float *to = launch->arg[2];
-    clear_columns(to, results, width, lo, hi);
-    for (int64_t tap = 0; tap < volume(c->kernel); tap++, w += c->ic * c->oc) {
+    const char *from = launch->arg[0], *w = launch->arg[1];
+    float *to = plain ? (float *)launch->arg[2] + lo : m.sums;
+    const int64_t to_width = plain ? width : columns;
+    clear_columns(to, results, to_width, columns);
+    for (int64_t tap = 0; tap < volume(c->kernel); tap++, w += c->ic * c->oc * size) {
         const int64_t count = meet(c, tap, &m);
         const stk_gemm g = product_of(c, kind, count);
         if (!count) continue;
-        take_rows(m.left, from, kind == FORWARD ? m.x : m.y, count, given);
-        multiply(&g, m.left, w, m.right, lo, hi, false, m.engine);
-        add_columns(to, m.right, kind == FORWARD ? m.y : m.x, count, width, lo, hi);
+        take_rows(m.left, from, kind == FORWARD ? m.x : m.y, count, given * size);
+        multiply(&g, m.left, w, m.right, lo, lo + columns, false, m.engine);
+        add_columns(to, to_width, (const float *)(const void *)m.right + lo, width,
+                    kind == FORWARD ? m.y : m.x, count, columns);
     }
+    for (int64_t i = 0; !plain && i < results; i++)
+        stk_vec_get()->ew->store[STK_BF16](columns, (uint16_t *)launch->arg[2] + i * width + lo,
+                                           m.sums + i * columns);
 }
 
 static void forward_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
@@ -189,12 +231,10 @@ static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 
 /* ---- weight -------------------------------------------------------------------------------------------------- */
 
-static int64_t blocks(int64_t channels) { return stk_ceil_div(channels, CHANNELS); }
-
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_conv *c = launch->params;
-    const int64_t each = blocks(c->ic);
+    const int64_t each = blocks(c->ic), size = stk_dtype_size((stk_dtype)c->dtype);
     const taps_memory m = memory_of(launch, WEIGHT, part);
     for (int64_t at = lo, end; at < hi; at = end) {
         const int64_t tap = at / each, count = meet(c, tap, &m);
@@ -202,10 +242,10 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
         const int64_t row = (at - tap * each) * CHANNELS;
         const int64_t row_end = stk_min_i64((end - tap * each) * CHANNELS, c->ic);
         const stk_gemm g = product_of(c, WEIGHT, count);
-        take_rows(m.left, launch->arg[0], m.x, count, c->ic);
-        take_rows(m.right, launch->arg[1], m.y, count, c->oc);
-        multiply(&g, m.left, m.right, (float *)launch->arg[2] + tap * c->ic * c->oc, row, row_end,
-                 true, m.engine);
+        take_rows(m.left, launch->arg[0], m.x, count, c->ic * size);
+        take_rows(m.right, launch->arg[1], m.y, count, c->oc * size);
+        multiply(&g, m.left, m.right, (char *)launch->arg[2] + tap * c->ic * c->oc * size, row,
+                 row_end, true, m.engine);
     }
 }
 
@@ -219,10 +259,6 @@ static int64_t weight_units(const void *params)
     return volume(c->kernel) * blocks(c->ic);
 }
 
-static int64_t scratch(const void *params, taps_kind kind, int32_t parts)
-{
-    return (rows_bytes(params) + engine_bytes(params, kind)) * parts;
-}
 STK_CONV_WAY(forward, FORWARD)
 STK_CONV_WAY(back, BACK)
 STK_CONV_WAY(weight, WEIGHT)

@@ -35,9 +35,10 @@ static void add_parts(const stk_launch *l, int64_t each, int64_t at, int64_t n, 
 
 /* ---- moments and column sums: each part keeps two doubles per column --------------------------------- */
 
-static bool moments_is_f32(const void *params)
+static bool moments_takes(const void *params)
 {
-    return ((const stk_moments_params *)params)->dtype == STK_F32;
+    const int64_t dtype = ((const stk_moments_params *)params)->dtype;
+    return dtype == STK_F32 || dtype == STK_BF16;
 }
 static int64_t moments_units(const void *params)
 {
@@ -68,8 +69,12 @@ static void run_moments(const stk_launch *l, int64_t lo, int64_t hi, int part)
 {
     const stk_moments_params *p = l->params;
     double *mean = keep_of(l, 2 * p->n, part);
-    const float *x = (const float *)l->arg[0] + lo * p->n;
-    stk_vec_get()->norm->moments(hi - lo, p->n, x, mean, mean + p->n);
+    const stk_vec_norm *vec = stk_vec_get()->norm;
+    const int64_t at = lo * p->n;
+    if (p->dtype == STK_BF16)
+        vec->half_moments(hi - lo, p->n, (const uint16_t *)l->arg[0] + at, mean, mean + p->n);
+    else
+        vec->moments(hi - lo, p->n, (const float *)l->arg[0] + at, mean, mean + p->n);
 }
 
 static void finish_moments(const stk_launch *l)
@@ -98,7 +103,7 @@ static void finish_moments(const stk_launch *l)
 
 const stk_impl stk_impl_moments_vec = {.name = "vec",
                                        .kernel = STK_K_MOMENTS,
-                                       .supports = moments_is_f32,
+                                       .supports = moments_takes,
                                        .units = moments_units,
                                        .grain = moments_grain,
                                        .aligned = first_arg_cut,
@@ -110,10 +115,15 @@ static void run_column_sums(const stk_launch *l, int64_t lo, int64_t hi, int par
 {
     const stk_moments_params *p = l->params;
     double *sum = keep_of(l, 2 * p->n, part);
-    int64_t at = lo * p->n;
+    const stk_vec_norm *vec = stk_vec_get()->norm;
+    const int64_t rows = hi - lo, at = lo * p->n;
     memset(sum, 0, (size_t)(2 * p->n) * sizeof *sum);
-    stk_vec_get()->norm->sums(hi - lo, p->n, (const float *)l->arg[0] + at,
-                              (const float *)l->arg[1] + at, l->arg[2], sum, sum + p->n);
+    if (p->dtype == STK_BF16)
+        vec->half_sums(rows, p->n, (const uint16_t *)l->arg[0] + at,
+                       (const uint16_t *)l->arg[1] + at, l->arg[2], sum, sum + p->n);
+    else
+        vec->sums(rows, p->n, (const float *)l->arg[0] + at, (const float *)l->arg[1] + at,
+                  l->arg[2], sum, sum + p->n);
 }
 
 static void finish_column_sums(const stk_launch *l)
@@ -125,7 +135,7 @@ static void finish_column_sums(const stk_launch *l)
 
 const stk_impl stk_impl_column_sums_vec = {.name = "vec",
                                            .kernel = STK_K_COLUMN_SUMS,
-                                           .supports = moments_is_f32,
+                                           .supports = moments_takes,
                                            .units = moments_units,
                                            .grain = moments_grain,
                                            .aligned = two_args_cut,

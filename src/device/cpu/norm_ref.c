@@ -19,7 +19,14 @@ static bool is_real(int64_t dtype) { return dtype == STK_F32 || dtype == STK_F64
 
 static bool moments_is_real(const void *params)
 {
-    return is_real(((const stk_moments_params *)params)->dtype);
+    const int64_t dtype = ((const stk_moments_params *)params)->dtype;
+    return is_real(dtype) || dtype == STK_BF16;
+}
+
+/* Numbers of columns: of half types they are floats. */
+static int64_t column_dtype(const stk_moments_params *p)
+{
+    return p->dtype == STK_BF16 ? STK_F32 : p->dtype;
 }
 
 static void run_moments(const stk_launch *l, int64_t lo, int64_t hi, int part)
@@ -35,8 +42,8 @@ static void run_moments(const stk_launch *l, int64_t lo, int64_t hi, int part)
             double d = get(l, 0, p->dtype, r * p->n + c) - mean;
             square += d * d;
         }
-        put(l, 1, p->dtype, c, mean);
-        put(l, 2, p->dtype, c, square / (double)rows);
+        put(l, 1, column_dtype(p), c, mean);
+        put(l, 2, column_dtype(p), c, square / (double)rows);
     }
 }
 
@@ -45,14 +52,14 @@ static void run_column_sums(const stk_launch *l, int64_t lo, int64_t hi, int par
     const stk_moments_params *p = l->params;
     (void)lo, (void)hi, (void)part;
     for (int64_t c = 0; c < p->n; c++) {
-        double sum = 0, slope = 0, mean = get(l, 2, p->dtype, c);
+        double sum = 0, slope = 0, mean = get(l, 2, column_dtype(p), c);
         for (int64_t r = 0; r < p->rows; r++) {
             double dy = get(l, 0, p->dtype, r * p->n + c);
             sum += dy;
             slope += dy * (get(l, 1, p->dtype, r * p->n + c) - mean);
         }
-        put(l, 3, p->dtype, c, sum);
-        put(l, 4, p->dtype, c, slope);
+        put(l, 3, column_dtype(p), c, sum);
+        put(l, 4, column_dtype(p), c, slope);
     }
 }
 

@@ -76,8 +76,10 @@ typedef struct stk_opdef {
     void (*grad)(stk_grad *c); /* NULL with NO_GRAD: zero; NULL without: an error for the user */
     stk_status (*lower)(stk_lower *l); /* NULL: elementwise (chain), leaf or control */
     double (*cost)(const stk_graph *g, const stk_node *n); /* (optional) flops */
-    /* (optional, with WIDEN) this device computes the node in half types as they are */
+    /* (optional, with WIDEN) this device computes the node in half types as they are; with `widened`: it takes bfloat16 in place of
+     * that many first inputs in float32, for the same results */
     bool (*half)(const stk_graph *g, const stk_node *n, stk_device *device);
+    int16_t widened;
     /* (optional) what it stands for in plain ops; takes its place on devices that lack the kernel (passes/expand.c) */
     void (*compose)(stk_graph *g, const stk_node *node, const stk_val *in, stk_val *out);
     int16_t ew; /* stk_ew + 1 for elementwise ops, else 0 */

@@ -20,6 +20,9 @@ static stk_status check_columns(stk_infer *c, const stk_type *x)
     return STK_OK;
 }
 
+/* Of the numbers per channel: statistics of half types are float32. */
+static stk_dtype wide_dtype(stk_dtype d) { return d == STK_F16 || d == STK_BF16 ? STK_F32 : d; }
+
 static stk_status check_channel_inputs(stk_infer *c, int32_t first, const stk_type *x)
 {
     stk_type want = {x->dtype, {.rank = 1, .dim = {last_dim(&x->shape)}}};
@@ -30,15 +33,30 @@ static stk_status check_channel_inputs(stk_infer *c, int32_t first, const stk_ty
     return STK_OK;
 }
 
-static stk_status lower_columns(stk_lower *l, stk_kernel kernel)
+static void fill_columns(const stk_type *x, stk_moments_params *p)
 {
-    const stk_type *x = stk_type_of(l->g, l->node->in[0]);
-    stk_moments_params *p = stk_lower_params(l, kernel, sizeof *p);
-    if (!p) return STK_ERR_MEMORY;
     p->rows = stk_outer_count(&x->shape, 1);
     p->n = stk_inner_count(&x->shape, 1);
     p->dtype = x->dtype;
+}
+
+static stk_status lower_columns(stk_lower *l, stk_kernel kernel)
+{
+    stk_moments_params *p = stk_lower_params(l, kernel, sizeof *p);
+    if (!p) return STK_ERR_MEMORY;
+    fill_columns(stk_type_of(l->g, l->node->in[0]), p);
     return STK_OK;
+}
+
+/* Does the device take the columns of bfloat16 as they are? */
+static bool half_columns(const stk_graph *g, const stk_node *n, stk_device *device)
+{
+    char why[128];
+    stk_moments_params p = {0};
+    fill_columns(stk_type_of(g, n->in[0]), &p);
+    p.dtype = STK_BF16;
+    return device->vt->kernels.supports(
+        device, n->op == STK_OP_MOMENTS ? STK_K_MOMENTS : STK_K_COLUMN_SUMS, &p, why, sizeof why);
 }
 
 static double cost_columns(const stk_graph *g, const stk_node *n)
@@ -55,7 +73,8 @@ static stk_status infer_moments(stk_infer *c)
     if (stk_outer_count(&x->shape, 1) < 1)
         return stk_infer_fail(c, STK_ERR_SHAPE,
                               "no rows to take a mean over: a leading axis has size 0");
-    c->out[0] = c->out[1] = (stk_type){x->dtype, {.rank = 1, .dim = {last_dim(&x->shape)}}};
+    c->out[0] = c->out[1] =
+        (stk_type){wide_dtype(x->dtype), {.rank = 1, .dim = {last_dim(&x->shape)}}};
     return STK_OK;
 }
 
@@ -81,7 +100,9 @@ const stk_opdef stk_opdef_moments = {.flags = STK_OPF_WIDEN,
                                      .infer = infer_moments,
                                      .grad = grad_moments,
                                      .lower = lower_moments,
-                                     .cost = cost_columns};
+                                     .cost = cost_columns,
+                                     .half = half_columns,
+                                     .widened = 1};
 
 /* ---- column_sums(dy, x, mean) -> sum of dy, sum of dy * (x - mean) ---------------------------------------- */
 
@@ -90,7 +111,9 @@ static stk_status infer_column_sums(stk_infer *c)
     STK_TRY(check_columns(c, c->in[0]));
     if (!stk_type_equal(c->in[0], c->in[1]))
         return stk_infer_fail(c, STK_ERR_SHAPE, "dy and x must have the same shape and dtype");
-    STK_TRY(check_channel_inputs(c, 2, c->in[0]));
+    const bool wide = c->in[2]->dtype == wide_dtype(c->in[0]->dtype);
+    const stk_type of = {wide ? c->in[2]->dtype : c->in[0]->dtype, c->in[0]->shape};
+    STK_TRY(check_channel_inputs(c, 2, &of));
     c->out[0] = c->out[1] = *c->in[2];
     return STK_OK;
 }
@@ -115,7 +138,9 @@ const stk_opdef stk_opdef_column_sums = {.flags = STK_OPF_WIDEN,
                                          .infer = infer_column_sums,
                                          .grad = grad_column_sums,
                                          .lower = lower_column_sums,
-                                         .cost = cost_columns};
+                                         .cost = cost_columns,
+                                         .half = half_columns,
+                                         .widened = 2};
 
 /* ---- scale_shift(y, x, mean, scale, [beta]) = y, differentiated as (x - mean) * scale + beta ----------------- */
 
@@ -213,9 +238,12 @@ static stk_val channels_last(stk_graph *g, stk_val x, int32_t axis, bool back)
 
 stk_val stk_g_moments(stk_graph *g, stk_val x, stk_val *variance)
 {
+    if (!stk_graph_ok(g)) return 0;
+    const stk_dtype given = stk_g_dtype(g, x), wide = wide_dtype(given);
+    if (wide != given) x = stk_g_cast(g, x, wide); /* a half type's moments are of that type, too */
     stk_val mean = stk_g_apply(g, STK_OP_MOMENTS, 1, &x, NULL);
-    if (variance) *variance = mean ? mean + 1 : 0;
-    return mean;
+    if (variance) *variance = mean ? stk_g_cast(g, mean + 1, given) : 0;
+    return mean ? stk_g_cast(g, mean, given) : 0;
 }
 
 stk_val stk_g_batch_norm(stk_graph *g, stk_val x, stk_val gamma, stk_val beta, int32_t axis,

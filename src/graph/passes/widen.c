@@ -1,5 +1,6 @@
 /* Half types in ops that compute only in float32: casts in front and behind. Chains and matrix products take
- * half types themselves and are left alone, and so is what the device has a kernel of its own for. */
+ * half types themselves and are left alone, and so is what the device has a kernel of its own for. Statistics of what was widened for
+ * them read it as it was. */
 #include "graph/ir/rewrite.h"
 
 static bool is_half(stk_dtype d) { return d == STK_F16 || d == STK_BF16; }
@@ -15,6 +16,33 @@ static stk_val wide_of(stk_graph *g, stk_val v)
     return stk_g_cast(g, v, STK_F32);
 }
 
+/* Made of floats by a cast: a chain that reads it does not round it in between, so neither may what stands beside the chain. */
+static bool is_narrowed(const stk_graph *g, stk_val half)
+{
+    const stk_node *cast = stk_node_of(g, half);
+    return cast->op == STK_OP_CAST && stk_g_dtype(g, cast->in[0]) == STK_F32;
+}
+
+/* The node over what was widened for it, where the device takes that as it is; 0: it does not. */
+static stk_val read_halves(stk_rewrite *rw, const stk_node *old, const stk_val *in, int32_t widened)
+{
+    enum { MOST = 4 };
+    stk_val half[MOST];
+    if (old->nin > MOST) return 0;
+    for (int32_t i = 0; i < old->nin; i++) {
+        const stk_node *cast = stk_node_of(rw->to, in[i]);
+        half[i] = in[i];
+        if (i >= widened) continue;
+        if (stk_g_dtype(rw->to, in[i]) != STK_F32 || cast->op != STK_OP_CAST ||
+            stk_g_dtype(rw->to, cast->in[0]) != STK_BF16 || is_narrowed(rw->to, cast->in[0]))
+            return 0;
+        half[i] = cast->in[0];
+    }
+    return stk_opdef_of((stk_op)old->op)->half(rw->from, old, rw->context)
+               ? stk_rewrite_copy(rw->to, old, half)
+               : 0;
+}
+
 static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     enum { MOST = 16 };
@@ -22,7 +50,12 @@ static stk_val widen_node(stk_rewrite *rw, const stk_node *old, const stk_val *i
     bool half = false;
     const stk_opdef *def = stk_opdef_of((stk_op)old->op);
     if (!(def->flags & STK_OPF_WIDEN) || old->nin > MOST || old->nout > MOST) return 0;
-    if (def->half && def->half(rw->from, old, rw->context)) return 0;
+    if (def->widened) {
+        const stk_val y = read_halves(rw, old, in, def->widened);
+        if (y) return y;
+    } else if (def->half && def->half(rw->from, old, rw->context)) {
+        return 0;
+    }
     for (int32_t i = 0; i < old->nin; i++) {
         bool this_one = is_half(stk_g_dtype(rw->to, in[i]));
         wide[i] = this_one ? wide_of(rw->to, in[i]) : in[i];

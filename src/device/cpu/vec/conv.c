@@ -284,5 +284,6 @@ const stk_vec_conv STK_VEC(stk_vec_conv) = {
     .deep_data = STK_VEC(stk_conv_deep_data),
     .deep_weight = STK_VEC(stk_conv_deep_weight),
     .gather = STK_VEC(stk_conv_gather),
+    .gather_halves = STK_VEC(stk_conv_gather_halves),
     .few = &STK_VEC(stk_vec_conv_few),
 };

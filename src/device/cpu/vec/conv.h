@@ -49,6 +49,9 @@ typedef struct stk_vec_conv {
     stk_conv_fn *deep_weight;
     /* to[pixel - first][...] = all runs of the pixel, for `count` pixels of one image's block; ld: between rows */
     void (*gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to, int64_t ld);
+    /* The same with elements of two bytes, x and strides of b too; 16 of them behind each row may be spoilt. */
+    void (*gather_halves)(const stk_conv_block *b, int64_t first, int64_t count, uint16_t *to,
+                          int64_t ld);
     const struct stk_vec_conv_few *few;
 } stk_vec_conv;
 
@@ -59,12 +62,17 @@ typedef struct stk_vec_conv_few {
     void (*add)(int64_t n, float *to, const float *x, float times); /* to += x * times */
     /* to[c * ld + r] = x[r * cols + c] */
     void (*turn)(int64_t rows, int64_t cols, const float *x, float *to, int64_t ld);
+    /* The first two for bfloat16. */
+    int64_t (*count_halves)(int64_t n, const uint16_t *x);
+    int64_t (*pick_halves)(int64_t n, const uint16_t *x, int32_t *at);
 } stk_vec_conv_few;
 
 void STK_VEC(stk_conv_deep_data)(const stk_conv_block *b);
 void STK_VEC(stk_conv_deep_weight)(const stk_conv_block *b);
 void STK_VEC(stk_conv_gather)(const stk_conv_block *b, int64_t first, int64_t count, float *to,
                               int64_t ld);
+void STK_VEC(stk_conv_gather_halves)(const stk_conv_block *b, int64_t first, int64_t count,
+                                     uint16_t *to, int64_t ld);
 
 extern const stk_vec_conv STK_VEC(stk_vec_conv);
 extern const stk_vec_conv_few STK_VEC(stk_vec_conv_few);

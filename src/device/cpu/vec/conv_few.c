@@ -21,6 +21,31 @@ static int64_t pick(int64_t n, const float *x, int32_t *at)
     return found;
 }
 
+static int64_t count_halves(int64_t n, const uint16_t *x)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < n;) { /* lanes of 16 bits do not overflow in such a stretch */
+        const int64_t end = n - i > 4096 ? i + 4096 : n;
+        uint16_t some = 0;
+        for (; i < end; i++) some = (uint16_t)(some + ((x[i] & 0x7fff) != 0));
+        found += some;
+    }
+    return found;
+}
+
+static int64_t pick_halves(int64_t n, const uint16_t *x, int32_t *at)
+{
+    int64_t found = 0, i = 0;
+#if STK_HAS_PAIRS
+    for (; i + 32 <= n; i += 32)
+        for (uint32_t left = vp_nonzero(x + i); left; left &= left - 1)
+            at[found++] = (int32_t)i + __builtin_ctz(left);
+#endif
+    for (; i < n; i++)
+        if (x[i] & 0x7fff) at[found++] = (int32_t)i;
+    return found;
+}
+
 static void add(int64_t n, float *to, const float *x, float times)
 {
     const vf all = (vf){0} + times;
@@ -49,4 +74,5 @@ static void turn(int64_t rows, int64_t cols, const float *x, float *to, int64_t 
         for (int64_t c = 0; c < cols; c++) to[c * ld + r] = x[r * cols + c];
 }
 
-const stk_vec_conv_few STK_VEC(stk_vec_conv_few) = {count, pick, add, turn};
+const stk_vec_conv_few STK_VEC(stk_vec_conv_few) = {count, pick,         add,
+                                                    turn,  count_halves, pick_halves};

@@ -443,7 +443,6 @@ static inline uint16_t float_to_half(float f)
 MOVE(load_f16, uint16_t, float, half_to_float(x))
 MOVE(store_f16, float, uint16_t, float_to_half(x))
 MOVE(load_bf16, uint16_t, float, stk_bf16_to_f32(x))
-MOVE(store_bf16, float, uint16_t, stk_f32_to_bf16(x))
 MOVE(load_bool, uint8_t, int32_t, x != 0)
 MOVE(store_bool, int32_t, uint8_t, x != 0)
 #define INTEGER(s, type)                                                                           \
@@ -569,7 +568,7 @@ const stk_vec_ew STK_VEC(stk_vec_ew) = {
     .store = {[STK_F32] = move_4,
               [STK_F64] = move_8,
               [STK_F16] = store_f16,
-              [STK_BF16] = store_bf16,
+              [STK_BF16] = STK_VEC(stk_store_bf16),
               [STK_I8] = store_i8,
               [STK_U8] = store_u8,
               [STK_I16] = store_i16,

@@ -28,6 +28,8 @@ typedef struct stk_vec_ew {
 
 extern const stk_vec_ew STK_VEC(stk_vec_ew);
 
+void STK_VEC(stk_store_bf16)(int64_t n, void *to, const void *from); /* halves.c */
+
 /* A number as one element of a lane, to be splatted. */
 static inline int64_t stk_lane_bits(stk_lane lane, double value)
 {

@@ -165,7 +165,7 @@ STK_INLINE vf vf_splat(float x) { return _mm512_set1_ps(x); }
  *     vp_dot(sum, a, b)          sum + a.low * b.low + a.high * b.high, lane by lane
  *     vp_splat(p)                the pair at p in every lane
  *     vp_zip(even, odd, out)     out[0], out[1]: 32 pairs {even[i], odd[i]} from 32 + 32 numbers
- *     vp_round, vp_widen         16 floats to 16 bfloat16 (nearest, ties to even) and back
+ *     vp_store_rounded, vp_load_wide   16 floats to 16 bfloat16 (nearest, ties to even) and back
  *     vp_thirds(x, out)          out[0] + out[1] + out[2] is x: floats that are bfloat16, the nearest to x, the nearest to what that
  *                                leaves, and the rest. Below 2^-103 the rest may be lost; x is finite
  *     vp_join(low, high)         the pairs {low, high} of floats that are bfloat16
@@ -229,6 +229,79 @@ STK_INLINE vf vp_join(vf low, vf high)
 {
     return (vf)_mm512_mask_mov_epi16(_mm512_srli_epi32((__m512i)low, 16), 0xaaaaaaaau,
                                      (__m512i)high);
+}
+/* The instruction takes subnormal numbers for zeros. These round them as well, as stk_f32_to_bf16() does: they are looked for, and go
+ * by integers. */
+STK_INLINE bool vp_has_tiny(vf v)
+{
+    const __mmask16 low =
+        _mm512_testn_epi32_mask((__m512i)v, _mm512_set1_epi32(0x7f800000)); /* no exponent */
+    return _mm512_mask_test_epi32_mask(low, (__m512i)v, _mm512_set1_epi32(0x7fffff)) != 0;
+}
+STK_INLINE void vp_store_tiny(uint16_t *to, vf v, vf_part p)
+{
+    const __m512i bits = (__m512i)v, high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i rounded = _mm512_srli_epi32(sum, 16);
+    const __m512i nan = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    _mm512_mask_cvtepi32_storeu_epi16(to, p, _mm512_mask_mov_epi32(rounded, is_nan, nan));
+}
+STK_INLINE STK_PAIRS void vp_store_exactly(uint16_t *to, vf v, vf_part p)
+{
+    if (__builtin_expect(vp_has_tiny(v), 0))
+        vp_store_tiny(to, v, p);
+    else
+        vp_store_rounded(to, v, p);
+}
+/* Two registers, side by side. */
+STK_INLINE STK_PAIRS void vp_store_two(uint16_t *to, vf v, vf next)
+{
+    if (__builtin_expect(vp_has_tiny(v) | vp_has_tiny(next), 0)) {
+        vp_store_tiny(to, v, 0xffff);
+        vp_store_tiny(to + STK_VF, next, 0xffff);
+    } else {
+        _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(next, v));
+    }
+}
+/* Bit i: number i of 32 is not zero. */
+STK_INLINE uint32_t vp_nonzero(const uint16_t *from)
+{
+    return _mm512_test_epi16_mask(_mm512_loadu_si512(from), _mm512_set1_epi16(0x7fff));
+}
+/* n <= 32 numbers; behind them fewer than 16 may be spoilt. Short ones by short registers, which seldom cross lines. */
+STK_INLINE void vp_copy(uint16_t *to, const uint16_t *from, int64_t n)
+{
+    const vp_part part = vp_part_of(n);
+    if (n <= 8)
+        _mm_storeu_si128((__m128i *)(void *)to, _mm_maskz_loadu_epi16((__mmask8)part, from));
+    else if (n <= 16)
+        _mm256_storeu_si256((__m256i *)(void *)to, _mm256_maskz_loadu_epi16((__mmask16)part, from));
+    else
+        _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(part, from));
+}
+/* Whether this processor has what STK_PAIRS asks for. */
+STK_INLINE bool vp_here(void) { return __builtin_cpu_supports("avx512bf16") != 0; }
+
+/* ---- choices: x where a condition holds, else zero ---------------------------------------------------- */
+STK_INLINE vf vf_where_above(vf y, float least, vf x)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_set1_ps(least), _CMP_GT_OQ), x);
+}
+STK_INLINE vf vf_where_not_below(vf y, float least, vf x)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_set1_ps(least), _CMP_NLT_UQ), x);
+}
+STK_INLINE vf vf_where_below(vf y, float most, vf x)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_set1_ps(most), _CMP_LT_OQ), x);
+}
+STK_INLINE vf vf_at_most(
+    vf x, float most) /* NaN stays; the minimum of the processor makes subnormal numbers zero */
+{
+    const __m512 limit = _mm512_set1_ps(most);
+    return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ), limit);
 }
 
 #elif defined(__AVX__)

@@ -1,10 +1,11 @@
-/* Statistics by column of a matrix of floats, and the elementwise passes that use them.
+/* Statistics by column of a matrix of floats or of bfloat16, and the elementwise passes that use them.
  *
  * Columns lie side by side in vectors. Sums run in float over a block of rows and are then merged into doubles, so
  * that long columns lose nothing; variances are taken around the mean of the block, so that a large mean
  * takes nothing from them. Narrow matrices are read as wide ones: k rows of n are one of k n. */
 #include "device/cpu/vec/norm.h"
 
+#include "base/dtype.h"
 #include "device/cpu/vec/widths.h"
 
 enum {
@@ -18,31 +19,6 @@ enum {
 static int64_t rows_together(int64_t n) { return n >= TILE ? 1 : (TILE + n - 1) / n; }
 
 /* ---- moments -------------------------------------------------------------------------------------- */
-
-/* Mean and squared deviations of `vectors` vectors of columns over `rows` rows that are `width` apart. */
-STK_INLINE void moments_tile(int64_t rows, int64_t width, const float *x, const int vectors,
-                             float *mean, float *m2)
-{
-    vn sum[WIDE], square[WIDE];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) sum[v] = square[v] = vn_(splat)(0.0f);
-    for (int64_t r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) sum[v] += vn_(load)(x + r * width + v * L);
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) sum[v] *= 1.0f / (float)rows;
-    for (int64_t r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            vn d = vn_(load)(x + r * width + v * L) - sum[v];
-            square[v] += d * d;
-        }
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-        vn_(store)(mean + v * L, sum[v]);
-        vn_(store)(m2 + v * L, square[v]);
-    }
-}
 
 /* Statistics of nb numbers per column join those of na: two groups become one. */
 STK_INLINE void merge(double na, double nb, int64_t columns, const float *mean_b, const float *m2_b,
@@ -73,61 +49,6 @@ static void merge_columns(int64_t first, int64_t count, int64_t n, int64_t done,
     }
 }
 
-static void moments_block(int64_t rows, int64_t n, int64_t width, int64_t done, const float *x,
-                          double *to_mean, double *to_m2)
-{
-    float mean[TILE], m2[TILE];
-    int64_t c = 0;
-    for (; c + TILE <= width; c += TILE) {
-        moments_tile(rows, width, x + c, WIDE, mean, m2);
-        merge_columns(c, TILE, n, done, rows, mean, m2, to_mean, to_m2);
-    }
-    while (c < width) {
-        int64_t at = c + L <= width ? c : width - L, again = c - at; /* the last vector overlaps */
-        moments_tile(rows, width, x + at, 1, mean, m2);
-        merge_columns(c, L - again, n, done, rows, mean + again, m2 + again, to_mean, to_m2);
-        c = at + L;
-    }
-}
-
-static void moments(int64_t rows, int64_t n, const float *x, double *mean, double *m2)
-{
-    int64_t together = rows_together(n), width = together * n, done = 0;
-    for (int64_t c = 0; c < n; c++) mean[c] = m2[c] = 0;
-    while (rows - done >= together) {
-        int64_t wide = (rows - done) / together;
-        if (wide > BLOCK) wide = BLOCK;
-        moments_block(wide, n, width, done, x + done * n, mean, m2);
-        done += wide * together;
-    }
-    for (; done < rows; done++) merge((double)done, 1, n, x + done * n, NULL, mean, m2);
-}
-
-/* ---- sums ------------------------------------------------------------------------------------------- */
-
-STK_INLINE void sums_tile(int64_t rows, int64_t width, const float *dy, const float *x,
-                          const float *mean, const int vectors, float *sum, float *slope)
-{
-    vn s[WIDE], t[WIDE], m[WIDE];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-        s[v] = t[v] = vn_(splat)(0.0f);
-        m[v] = vn_(load)(mean + v * L);
-    }
-    for (int64_t r = 0; r < rows; r++)
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++) {
-            vn d = vn_(load)(dy + r * width + v * L);
-            s[v] += d;
-            t[v] += d * (vn_(load)(x + r * width + v * L) - m[v]);
-        }
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; v++) {
-        vn_(store)(sum + v * L, s[v]);
-        vn_(store)(slope + v * L, t[v]);
-    }
-}
-
 static void add_columns(int64_t first, int64_t count, int64_t n, const float *sum,
                         const float *slope, double *restrict to_sum, double *restrict to_slope)
 {
@@ -145,44 +66,22 @@ static void add_columns(int64_t first, int64_t count, int64_t n, const float *su
     }
 }
 
-static void sums_block(int64_t rows, int64_t n, int64_t width, const float *dy, const float *x,
-                       const float *mean, double *to_sum, double *to_slope)
-{
-    float sum[TILE], slope[TILE];
-    int64_t c = 0;
-    for (; c + TILE <= width; c += TILE) {
-        sums_tile(rows, width, dy + c, x + c, mean + c, WIDE, sum, slope);
-        add_columns(c, TILE, n, sum, slope, to_sum, to_slope);
-    }
-    while (c < width) {
-        int64_t at = c + L <= width ? c : width - L, again = c - at;
-        sums_tile(rows, width, dy + at, x + at, mean + at, 1, sum, slope);
-        add_columns(c, L - again, n, sum + again, slope + again, to_sum, to_slope);
-        c = at + L;
-    }
-}
+#define REAL     float
+#define T(name)  name
+#define LOAD(at) vn_(load)(at)
+#define ONE(x)   (x)
+#include "norm_columns.inc"
 
-static void sums(int64_t rows, int64_t n, const float *dy, const float *x, const float *mean,
-                 double *sum, double *slope)
+typedef uint16_t halves_unaligned __attribute__((vector_size(L * 2), aligned(2), may_alias));
+STK_INLINE vn load_halves(const uint16_t *at)
 {
-    int64_t together = rows_together(n), width = together * n, done = 0;
-    float repeated[2 * TILE]; /* the means, side by side as the rows are */
-    if (together > 1) {
-        for (int64_t i = 0; i < width; i++) repeated[i] = mean[i % n];
-        mean = repeated;
-    }
-    while (rows - done >= together) {
-        int64_t wide = (rows - done) / together;
-        if (wide > BLOCK) wide = BLOCK;
-        sums_block(wide, n, width, dy + done * n, x + done * n, mean, sum, slope);
-        done += wide * together;
-    }
-    for (; done < rows; done++)
-        for (int64_t c = 0; c < n; c++) {
-            sum[c] += (double)dy[done * n + c];
-            slope[c] += (double)(dy[done * n + c] * (x[done * n + c] - mean[c]));
-        }
+    return (vn)(__builtin_convertvector(*(const halves_unaligned *)at, mn) << 16);
 }
+#define REAL     uint16_t
+#define T(name)  half_##name
+#define LOAD(at) load_halves(at)
+#define ONE(x)   stk_bf16_to_f32(x)
+#include "norm_columns.inc"
 
 /* ---- elementwise by column ----------------------------------------------------------------------------- */
 
@@ -319,11 +218,11 @@ static void rows_grad(int64_t rows, int64_t n, const stk_row_norm_grad *a)
     }
 }
 
-const stk_vec_norm STK_VEC(stk_vec_norm) = {
-    .moments = moments,
-    .sums = sums,
-    .affine = affine,
-    .affine_grad = affine_grad,
-    .rows = rows_forward,
-    .rows_grad = rows_grad,
-};
+const stk_vec_norm STK_VEC(stk_vec_norm) = {.moments = moments,
+                                            .sums = sums,
+                                            .affine = affine,
+                                            .affine_grad = affine_grad,
+                                            .rows = rows_forward,
+                                            .rows_grad = rows_grad,
+                                            .half_moments = half_moments,
+                                            .half_sums = half_sums};

@@ -30,6 +30,10 @@ typedef struct stk_vec_norm {
                         const float *p, const float *q, const float *r, float *dx);
     void (*rows)(int64_t rows, int64_t n, float eps, const stk_row_norm *a);
     void (*rows_grad)(int64_t rows, int64_t n, const stk_row_norm_grad *a);
+    /* The first two over bfloat16: the bits that its numbers as floats would give. */
+    void (*half_moments)(int64_t rows, int64_t n, const uint16_t *x, double *mean, double *m2);
+    void (*half_sums)(int64_t rows, int64_t n, const uint16_t *dy, const uint16_t *x,
+                      const float *mean, double *sum, double *slope);
 } stk_vec_norm;
 
 extern const stk_vec_norm STK_VEC(stk_vec_norm);
