@@ -31,13 +31,21 @@ typedef struct pass {
     stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
 } pass;
 
-static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fuse, stk_graph **out,
-                             stk_error *err)
+static bool may_halve(const void *store, const char *variable, int32_t axis)
 {
-    static const pass passes[] = {
-        {"simplify", stk_pass_simplify}, {"simplify-again", stk_pass_simplify},
-        {"summands", stk_pass_summands}, {"contract", stk_pass_contract},
-        {"sweep", stk_pass_simplify},    {"recast", stk_pass_recast}};
+    return stk_store_may_halve(store, variable, axis);
+}
+
+static stk_status run_passes(const stk_graph *g, stk_device *device, const stk_store *store,
+                             bool no_fuse, stk_graph **out, stk_error *err)
+{
+    static const pass passes[] = {{"simplify", stk_pass_simplify},
+                                  {"simplify-again", stk_pass_simplify},
+                                  {"halves", NULL},
+                                  {"summands", stk_pass_summands},
+                                  {"contract", stk_pass_contract},
+                                  {"sweep", stk_pass_simplify},
+                                  {"recast", stk_pass_recast}};
     size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL, *plain = NULL;
     if (!device->caps.complete) STK_TRY(stk_pass_expand(g, device, &plain, err));
@@ -47,8 +55,10 @@ static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fus
     dump_after(now, "widen");
     for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;
-        if (passes[i].run == stk_pass_summands && device->caps.owners <= 0) continue;
-        stk_status status = passes[i].run(now, &next, err);
+        const bool halves = !passes[i].run;
+        if ((halves || passes[i].run == stk_pass_summands) && device->caps.owners <= 0) continue;
+        stk_status status = halves ? stk_pass_halves(now, may_halve, store, &next, err)
+                                   : passes[i].run(now, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
         stk_graph_release(now);
         now = next;
@@ -67,7 +77,7 @@ static stk_status prepare_graph(stk_program *p, const stk_graph *g, const stk_pr
 {
     const stk_device_caps *caps = &p->device->caps;
     if (flags & STK_COMPILE_AS_IT_IS) return stk_rewrite_graph(g, NULL, NULL, &p->g, err);
-    STK_TRY(run_passes(g, p->device, o->no_fuse, &p->g, err));
+    STK_TRY(run_passes(g, p->device, p->store, o->no_fuse, &p->g, err));
     if (caps->complete) return STK_OK;
     stk_graph *placed = NULL;
     STK_TRY(stk_pass_place(p->g, p->device, &p->islands, &placed, err));
