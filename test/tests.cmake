@@ -7,7 +7,7 @@ set(STK_TEST_ENVIRONMENT
   "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 
 # The label `threaded` picks what is worth a run under ThreadSanitizer (make test TSAN=1).
-set(STK_THREADED "queue|pool$|trace|rng|program|owners|stream|thread|parallel|islands|eager|step$|placement")
+set(STK_THREADED "queue|pool$|trace|rng|program|owners|halves|stream|thread|parallel|islands|eager|step$|placement")
 
 # What runs programs runs a second time on the test device apart:0 (src/device/apart), with the same expectations.
 set(STK_ON_APART "^(graph|layers|train|watch)$") # folders

@@ -154,12 +154,12 @@ static bool spin_on(const uint32_t *word, uint32_t value, bool until_equal, int3
                     int32_t most)
 {
     int64_t looked = 0;
-    int32_t left = *spins;
+    const int32_t limit = *spins;
     *spins = *spins + SPIN_REGAIN < most ? *spins + SPIN_REGAIN : most;
-    for (; left > 0; left--) {
+    for (int32_t spun = 1; spun <= limit; spun++) {
         if ((__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) == until_equal) return true;
         pause_cpu();
-        if (left % SPIN_LOOK) continue;
+        if (spun % SPIN_LOOK) continue;
         if (!looked) looked = stk_now_ns();
         sched_yield(); /* the one we wait for may be queued behind us on this very processor */
         int64_t now = stk_now_ns();

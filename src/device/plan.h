@@ -68,6 +68,7 @@ typedef enum stk_place {
 
 typedef struct stk_home {
     int8_t place;   /* stk_place */
+    int8_t side;    /* s + 1: only what belongs to owner s goes into it; 0: shared */
     int32_t root;   /* value that owns the buffer (itself when not an alias) */
     int64_t offset; /* bytes from the start of root's buffer */
     /* roots in the arena: */

@@ -98,7 +98,8 @@ static void run_on_thread(void *context, int64_t part, int32_t thread)
 
 static void run_group(const stk_cpu *cpu, const stk_launch *launch, int64_t count, int32_t threads)
 {
-    group g = {launch, count, launch->parts, launch->threads};
+    const int32_t parts = launch->solo ? STK_CPU_OWNERS : launch->parts;
+    group g = {launch, count, parts, launch->threads};
     if (g.threads > threads) g.threads = threads;
     if (g.threads > g.parts) g.threads = g.parts;
     if (g.threads > 1)

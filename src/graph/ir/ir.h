@@ -92,6 +92,15 @@ static inline const stk_type *stk_type_of(const stk_graph *g, stk_val v)
 static inline bool stk_graph_ok(const stk_graph *g) { return g && g->error.code == STK_OK; }
 static inline bool stk_val_ok(const stk_graph *g, stk_val v) { return v > 0 && v < g->nvalues; }
 
+/* A variable node that stands for one half of a variable, for one of two owners (passes/halves.c). */
+typedef struct stk_half {
+    const char *whole; /* name of the variable */
+    int32_t axis, owner;
+} stk_half;
+bool stk_half_of(const stk_node *n, stk_half *half);
+/* The node of that half in g; `whole` is the node of the variable in another graph. */
+stk_val stk_g_half(stk_graph *g, const stk_node *whole, int32_t axis, int32_t owner);
+
 /* Records a builder's mistake (the first one counts) and returns 0 for the builder to return. */
 stk_val stk_g_fail(stk_graph *g, stk_status code, const char *format, ...) STK_PRINTF(3, 4);
 

@@ -38,6 +38,10 @@ stk_status stk_pass_recast(const stk_graph *g, stk_graph **out, stk_error *err);
 stk_status stk_pass_pads(const stk_graph *g, stk_graph **out, stk_error *err);
 /* Gradients compute again what is cheap, instead of keeping it. */
 stk_status stk_pass_again(const stk_graph *g, stk_graph **out, stk_error *err);
+/* Small dense layers in two halves, each for one owner. `may` says which variables can be cut along an axis. */
+typedef bool stk_may_halve(const void *context, const char *variable, int32_t axis);
+stk_status stk_pass_halves(const stk_graph *g, stk_may_halve *may, const void *context,
+                           stk_graph **out, stk_error *err);
 /* Products with trained weights as summands. */
 stk_status stk_pass_summands(const stk_graph *g, stk_graph **out, stk_error *err);
 /* What the device does not take, as islands that run on the CPU; one row each in the list. */

@@ -49,6 +49,34 @@ stk_val stk_g_variable(stk_graph *g, const char *name, stk_dtype dtype, int32_t 
 {
     return declare(g, STK_OP_VARIABLE, name, dtype, rank, shape);
 }
+/* Its name is the owner, '#' and the name of the variable; its reals are axis and owner. */
+bool stk_half_of(const stk_node *n, stk_half *half)
+{
+    if (n->op != STK_OP_VARIABLE || n->nreals != 2) return false;
+    *half = (stk_half){n->name + 2, (int32_t)n->reals[0], (int32_t)n->reals[1]};
+    return true;
+}
+
+stk_val stk_g_half(stk_graph *g, const stk_node *whole, int32_t axis, int32_t owner)
+{
+    int64_t ints[1 + STK_MAX_RANK];
+    double reals[] = {axis, owner};
+    const size_t length = strlen(whole->name) + 1;
+    char *name = stk_arena_alloc(&g->arena, length + 2);
+    if (!name) return stk_g_fail(g, STK_ERR_MEMORY, "out of memory");
+    name[0] = (char)('0' + owner);
+    name[1] = '#';
+    memcpy(name + 2, whole->name, length);
+    memcpy(ints, whole->ints, (size_t)whole->nints * sizeof *ints);
+    ints[1 + axis] /= 2;
+    stk_node like = *whole;
+    like.name = name;
+    like.ints = ints;
+    like.reals = reals;
+    like.nreals = 2;
+    return stk_g_add_node(g, &like, NULL);
+}
+
 const stk_opdef stk_opdef_variable = {.flags = STK_OPF_LEAF, .infer = infer_declared};
 
 /* ---- const ---------------------------------------------------------------------------------------- */

@@ -21,8 +21,10 @@ static bool is_worth_it(int64_t m, int64_t k, int64_t n)
 static stk_val split_product(stk_rewrite *rw, const stk_node *n, const stk_val *in)
 {
     const bool *trained = rw->context;
+    stk_half half;
     if (n->op != STK_OP_MATMUL || n->ints[0] || n->ints[1] || !trained[n->in[1]]) return 0;
     const stk_type *a = stk_type_of(rw->from, n->in[0]), *b = stk_type_of(rw->from, n->in[1]);
+    if (stk_half_of(stk_node_of(rw->from, n->in[1]), &half)) return 0; /* has an owner already */
     if (a->dtype != STK_F32 || a->shape.rank != 2 || b->shape.rank != 2) return 0;
     if (!is_worth_it(a->shape.dim[0], a->shape.dim[1], b->shape.dim[1])) return 0;
     stk_val parts = stk_g_matmul_parts(rw->to, in[0], in[1], SUMMANDS), sum = 0;

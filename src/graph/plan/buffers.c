@@ -260,11 +260,13 @@ typedef struct block {
     int64_t bytes, at;
     int32_t first, last, owner; /* owner: value root, or -1 - task for scratch */
     int32_t arena;
+    int8_t side; /* whose it is: owners do not use each other's memory, even at other times */
 } block;
 
 static int larger_first(const void *a, const void *b)
 {
     const block *x = a, *y = b;
+    if (x->side != y->side) return x->side < y->side ? -1 : 1;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x->first != y->first ? (x->first < y->first ? -1 : 1)
                                 : (x->owner < y->owner ? -1 : x->owner > y->owner);
@@ -276,7 +278,8 @@ static int64_t find_gap(const block *placed, int64_t n, const block *b)
     int64_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         const block *rival = &placed[i];
-        if (rival->arena != b->arena || rival->first > b->last || b->first > rival->last) continue;
+        if (rival->arena != b->arena) continue;
+        if (rival->side == b->side && (rival->first > b->last || b->first > rival->last)) continue;
         if (rival->at - at >= b->bytes) break;
         at = stk_max_i64(at, rival->at + rival->bytes);
     }
@@ -392,7 +395,7 @@ static int64_t list_blocks(const stk_plan *p, block *out)
     for (int64_t v = 1; v < p->nvalues; v++) {
         const stk_home *h = &p->home[v];
         if (h->root == v && h->place == STK_AT_ARENA && h->last >= 0 && h->bytes > 0)
-            out[n++] = (block){h->room, 0, h->first, h->last, (int32_t)v, 0};
+            out[n++] = (block){h->room, 0, h->first, h->last, (int32_t)v, 0, h->side};
     }
     for (int64_t k = 0; k < p->ntasks; k++)
         if (p->tasks[k].scratch_bytes > 0)
@@ -401,7 +404,8 @@ static int64_t list_blocks(const stk_plan *p, block *out)
                                p->tasks[k].group,
                                p->tasks[k].group,
                                (int32_t)(-1 - k),
-                               0};
+                               0,
+                               p->home[p->tasks[k].arg[p->tasks[k].nin]].side};
     return n;
 }
 

@@ -337,9 +337,10 @@ static bool only_updates(const stk_plan *p, const stk_task *t, const int32_t *us
 }
 
 /* Same program, same kinds of arrays; scalars must be the same value, since they are loaded once. */
-static bool same_chain(const stk_task *a, const stk_task *b)
+static bool same_chain(const stk_plan *p, const stk_task *a, const stk_task *b)
 {
     const stk_chain *x = a->params, *y = b->params;
+    if (p->home[a->arg[a->nin]].side != p->home[b->arg[b->nin]].side) return false;
     if (x->inputs != y->inputs || x->outputs != y->outputs || x->constants != y->constants ||
         x->ops != y->ops || x->regs != y->regs)
         return false;
@@ -362,7 +363,7 @@ static stk_status join_equal(stk_plan *p, int64_t first, const bool *update, stk
     int32_t segments = 0, per = t->nin + t->nout, s = 0;
     int64_t last = first;
     for (int64_t k = first; k < p->ntasks; k++)
-        if (update[k] && !p->tasks[k].dead && same_chain(t, &p->tasks[k])) {
+        if (update[k] && !p->tasks[k].dead && same_chain(p, t, &p->tasks[k])) {
             segments++;
             last = k;
         }
@@ -376,7 +377,7 @@ static stk_status join_equal(stk_plan *p, int64_t first, const bool *update, stk
     joined.flops = joined.bytes = 0;
     for (int64_t k = first; k <= last; k++) {
         stk_task *other = &p->tasks[k];
-        if (!update[k] || other->dead || (k != first && !same_chain(&joined, other))) continue;
+        if (!update[k] || other->dead || (k != first && !same_chain(p, &joined, other))) continue;
         count[s] = other->count;
         memcpy(arg + s++ * per, other->arg, (size_t)per * sizeof *arg);
         joined.count += other->count;

@@ -9,6 +9,8 @@
 #include "device/plan.h"
 #include "graph/ir/op.h"
 
+/* sides.c: which values belong to one owner only. */
+void stk_plan_sides(stk_plan *p);
 /* fuse.c: clusters[node] = number of the chain an elementwise node belongs to, -1 for others. */
 stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters, int32_t *count,
                              stk_error *err);

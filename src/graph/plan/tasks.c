@@ -178,6 +178,7 @@ stk_status stk_plan_tasks(stk_plan *p, stk_error *err)
 {
     int32_t *clusters = stk_calloc((size_t)p->g->nnodes + 1, sizeof *clusters), chains = 0;
     if (!clusters) return stk_fail_memory(err, "tasks", (size_t)p->g->nnodes * sizeof *clusters);
+    stk_plan_sides(p);
     stk_status status = stk_plan_clusters(p->g, p->no_fuse, clusters, &chains, err);
     if (status == STK_OK) status = make_tasks(p, clusters, chains, err);
     if (status == STK_OK && !p->no_fuse) status = stk_plan_join_updates(p, err);

@@ -49,14 +49,20 @@ typedef struct pass {
     bool for_caches; /* it pays where values stay with the cores that made them */
 } pass;
 
-static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fuse, stk_graph **out,
-                             stk_error *err)
+static bool may_halve(const void *store, const char *variable, int32_t axis)
+{
+    return stk_store_may_halve(store, variable, axis);
+}
+
+static stk_status run_passes(const stk_graph *g, stk_device *device, const stk_store *store,
+                             bool no_fuse, stk_graph **out, stk_error *err)
 {
     static const pass passes[] = {
         {"simplify", stk_pass_simplify, false}, {"simplify-again", stk_pass_simplify, false},
-        {"pads", stk_pass_pads, false},         {"summands", stk_pass_summands, true},
-        {"contract", stk_pass_contract, false}, {"sweep", stk_pass_simplify, false},
-        {"again", stk_pass_again, true},        {"recast", stk_pass_recast, false}};
+        {"pads", stk_pass_pads, false},         {"halves", NULL, true},
+        {"summands", stk_pass_summands, true},  {"contract", stk_pass_contract, false},
+        {"sweep", stk_pass_simplify, false},    {"again", stk_pass_again, true},
+        {"recast", stk_pass_recast, false}};
     size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL, *plain = NULL;
     if (!device->caps.complete) STK_TRY(stk_pass_expand(g, device, &plain, err));
@@ -67,7 +73,8 @@ static stk_status run_passes(const stk_graph *g, stk_device *device, bool no_fus
     for (size_t i = 0; i < count; i++) {
         stk_graph *next = NULL;
         if (passes[i].for_caches && device->caps.owners <= 0) continue;
-        stk_status status = passes[i].run(now, &next, err);
+        stk_status status = passes[i].run ? passes[i].run(now, &next, err)
+                                          : stk_pass_halves(now, may_halve, store, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
         stk_graph_release(now);
         now = next;
@@ -86,7 +93,7 @@ static stk_status prepare_graph(stk_program *p, const stk_graph *g, const stk_pr
 {
     const stk_device_caps *caps = &p->device->caps;
     if (flags & STK_COMPILE_AS_IT_IS) return stk_rewrite_graph(g, NULL, NULL, &p->g, err);
-    STK_TRY(run_passes(g, p->device, o->no_fuse, &p->g, err));
+    STK_TRY(run_passes(g, p->device, p->store, o->no_fuse, &p->g, err));
     if (caps->complete) return STK_OK;
     stk_graph *placed = NULL;
     STK_TRY(stk_pass_place(p->g, p->device, &p->islands, &placed, err));

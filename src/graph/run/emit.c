@@ -44,13 +44,34 @@ static stk_status load_constants(stk_program *p, stk_error *err)
 
 /* ---- variables and inputs ---------------------------------------------------------------------------- */
 
+static stk_status bind_variable(const stk_program *p, const stk_node *n, stk_variable_use *use,
+                                stk_address *address, stk_error *err)
+{
+    stk_type type = *stk_type_of(p->g, n->out);
+    stk_half half;
+    use->halved = stk_half_of(n, &half);
+    use->assigned = p->g->values[n->out].assigned;
+    if (use->halved) {
+        type.shape.dim[half.axis] *= 2;
+        STK_TRY(
+            stk_store_bind_half(p->store, half.whole, &type, half.axis, half.owner, address, err));
+    } else {
+        STK_TRY(stk_store_bind(p->store, n->name, &type, address, err));
+    }
+    use->index = stk_store_index(p->store, use->halved ? half.whole : n->name);
+    return STK_OK;
+}
+
 static stk_status bind_variables(stk_program *p, stk_address *address, stk_error *err)
 {
+    int64_t count = 0;
+    for (int64_t k = 0; k < p->g->nnodes; k++) count += p->g->nodes[k].op == STK_OP_VARIABLE;
+    p->uses = stk_arena_array(&p->plan.arena, (size_t)count, sizeof *p->uses);
+    if (!p->uses) return stk_fail_memory(err, "variables", (size_t)count * sizeof *p->uses);
     for (int64_t k = 0; k < p->g->nnodes; k++) {
         const stk_node *n = &p->g->nodes[k];
         if (n->op == STK_OP_VARIABLE)
-            STK_TRY(stk_store_bind(p->store, n->name, stk_type_of(p->g, n->out), &address[n->out],
-                                   err));
+            STK_TRY(bind_variable(p, n, &p->uses[p->nuses++], &address[n->out], err));
     }
     return STK_OK;
 }

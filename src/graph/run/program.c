@@ -92,6 +92,8 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
                             "input '%s' was not fed; call stk_program_feed first",
                             p->feeds[i].name);
     bool sent = !stk_device_shares(p->device);
+    if (p->clock != stk_store_clock(p->store))
+        STK_TRY(stk_store_sync(p->store, p->uses, p->nuses, &p->clock, err));
     if (sent) STK_TRY(stk_feeds_await(p, err));
     for (int64_t t = 0; t < times; t++) {
         memcpy(p->uniforms, &p->step, sizeof p->step);
@@ -100,6 +102,7 @@ stk_status stk_program_run(stk_program *p, int64_t times, stk_error *err)
         p->step++;
     }
     if (sent) STK_TRY(stk_feeds_used(p, err));
+    if (stk_store_lends(p->store)) STK_TRY(stk_store_show(p->store, p->uses, p->nuses, err));
     stk_trace_span(start, "program run", p->serial);
     if (!sent || !stk_trace_is_sample()) return STK_OK;
     start = stk_trace_start();

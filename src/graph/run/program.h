@@ -53,6 +53,9 @@ struct stk_program {
     stk_plan plan;                    /* its arena holds params and argument lists */
     stk_device *device;
     stk_store *store;
+    stk_variable_use *uses; /* one per variable node */
+    int64_t nuses;
+    uint64_t clock;       /* of the store when it ran last */
     stk_block *constants; /* uniforms, constants */
     int64_t uniform_bytes;
     _Alignas(16) char uniforms[STK_UNIFORM_BYTES];

@@ -5,14 +5,18 @@
 #include "device/tensor_device.h"
 #include "stoker/tracing.h"
 
+#include <pthread.h>
 #include <string.h>
 
 enum { SLAB_MIN = 1 << 16, SLAB_MAX = 64 << 20 };
 
+/* What a slab holds: small variables are kept apart, and so are the halves of each owner. */
+enum { LARGE, SMALL, HALVES }; /* HALVES + owner */
+
 typedef struct slab {
     stk_block *block;
     int64_t used;
-    bool small; /* holds small variables only */
+    int32_t kind;
 } slab;
 
 struct stk_store {
@@ -23,6 +27,10 @@ struct stk_store {
     slab *slabs;
     int64_t nslabs, cap_slabs;
     int64_t bytes;
+    uint64_t
+        clock;  /* atomic: moves on when another one uses the variables; 0: there are no halves */
+    bool lends; /* somebody looks at memory of variables */
+    pthread_mutex_t lock; /* of what is stale */
     int32_t refs;
 };
 
@@ -33,6 +41,7 @@ stk_status stk_store_new(stk_device *device, stk_store **out, stk_error *err)
                         "stk_store_new: out is NULL; pass the address of a stk_store *");
     stk_store *s = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "stk_store_new", sizeof *s);
+    pthread_mutex_init(&s->lock, NULL);
     s->device = stk_device_retain(device);
     stk_status status = device ? STK_OK : stk_device_open("default", 0, &s->device, err);
     if (status != STK_OK) {
@@ -62,6 +71,7 @@ void stk_store_release(stk_store *s)
     stk_free(s->vars);
     stk_free(s->slabs);
     stk_device_release(s->device);
+    pthread_mutex_destroy(&s->lock);
     stk_free(s);
 }
 
@@ -88,27 +98,25 @@ static int64_t gap_behind(int64_t bytes)
     return stk_round_up(stk_min_i64(bytes / 4, MOST), STK_ALIGN);
 }
 
-static slab *last_slab(stk_store *s, bool small)
+static slab *last_slab(stk_store *s, int32_t kind)
 {
     for (int64_t i = s->nslabs; i-- > 0;)
-        if (s->slabs[i].small == small) return &s->slabs[i];
+        if (s->slabs[i].kind == kind) return &s->slabs[i];
     return NULL;
 }
 
 /* The first slabs are small and grow, so that a tiny model does not hold megabytes. */
-static bool take(stk_store *s, int64_t bytes, stk_address *out)
+static bool take(stk_store *s, int64_t bytes, int32_t kind, stk_address *out)
 {
-    enum { SMALL = 4096 };
     bytes = stk_round_up(stk_max_i64(bytes, 1), STK_ALIGN);
-    const bool owners = s->device->caps.owners > 0, small = owners && bytes < SMALL;
-    if (owners && !small) bytes += gap_behind(bytes);
-    slab *last = last_slab(s, small);
+    if (s->device->caps.owners > 0 && kind == LARGE) bytes += gap_behind(bytes);
+    slab *last = last_slab(s, kind);
     if (!last || (int64_t)last->block->bytes - last->used < bytes) {
         int64_t size = last ? stk_min_i64((int64_t)last->block->bytes * 4, SLAB_MAX) : SLAB_MIN;
         if (!STK_GROW(s->slabs, s->nslabs, s->cap_slabs)) return false;
         last = &s->slabs[s->nslabs];
         last->used = 0;
-        last->small = small;
+        last->kind = kind;
         last->block = s->device->vt->memory.alloc(s->device, (size_t)stk_max_i64(size, bytes));
         if (!last->block) return false;
         s->nslabs++;
@@ -116,6 +124,12 @@ static bool take(stk_store *s, int64_t bytes, stk_address *out)
     *out = stk_address_of(last->block, last->used);
     last->used += bytes;
     return true;
+}
+
+static int32_t kind_of(const stk_store *s, int64_t bytes)
+{
+    enum { FEW = 4096 };
+    return s->device->caps.owners > 0 && bytes < FEW ? SMALL : LARGE;
 }
 
 stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
@@ -131,7 +145,7 @@ stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
         char *copy = stk_strdup(name);
         stk_address memory;
         if (!copy || !STK_GROW(s->vars, s->count, s->capacity) ||
-            !take(s, stk_type_bytes(type), &memory) ||
+            !take(s, stk_type_bytes(type), kind_of(s, stk_type_bytes(type)), &memory) ||
             !stk_name_index_put(&s->names, copy, 0, s->count)) {
             stk_free(copy);
             return stk_fail_memory(err, name, (size_t)stk_type_bytes(type));
@@ -141,6 +155,119 @@ stk_status stk_store_bind(stk_store *s, const char *name, const stk_type *type,
         s->bytes += stk_type_bytes(type);
     }
     *address = v->address;
+    return STK_OK;
+}
+
+/* ---- halves ---------------------------------------------------------------------------------------------- */
+
+int64_t stk_store_index(const stk_store *s, const char *name)
+{
+    return stk_name_index_find(&s->names, name, 0);
+}
+
+bool stk_store_may_halve(const stk_store *s, const char *name, int32_t axis)
+{
+    const stk_variable *v = find(s, name);
+    return !v || (!v->adopted && (!v->half[0].block || v->axis == axis));
+}
+
+stk_status stk_store_bind_half(stk_store *s, const char *name, const stk_type *type, int32_t axis,
+                               int32_t owner, stk_address *address, stk_error *err)
+{
+    stk_address whole;
+    STK_TRY(stk_store_bind(s, name, type, &whole, err));
+    stk_variable *v = find(s, name);
+    if (!stk_store_may_halve(s, name, axis))
+        return stk_fail(err, STK_ERR_INTERNAL, "variable '%s' is used in other halves", name);
+    if (!v->half[0].block) {
+        stk_address half[2];
+        for (int32_t i = 0; i < 2; i++)
+            if (!take(s, stk_type_bytes(type) / 2, HALVES + i, &half[i]))
+                return stk_fail_memory(err, name, (size_t)stk_type_bytes(type));
+        memcpy(v->half, half, sizeof half);
+        v->axis = axis;
+        v->stale = STK_STALE_HALVES;
+        __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELEASE);
+    }
+    *address = v->half[owner];
+    return STK_OK;
+}
+
+/* Stretches of a variable belong to the first and to the second half by turns. */
+static void cut(const stk_variable *v, char *whole, char *const half[2], bool apart)
+{
+    int64_t rows = 1, bytes = stk_type_bytes(&v->type) / 2;
+    for (int32_t i = 0; i < v->axis; i++) rows *= v->type.shape.dim[i];
+    bytes /= rows;
+    for (int64_t r = 0; r < 2 * rows; r++) {
+        char *stretch = half[r % 2] + r / 2 * bytes;
+        memcpy(apart ? stretch : whole + r * bytes, apart ? whole + r * bytes : stretch,
+               (size_t)bytes);
+    }
+}
+
+/* From the whole to its halves (apart), or back. */
+static stk_status move(stk_store *s, stk_variable *v, bool apart, stk_error *err)
+{
+    const stk_queue_vt *queue = &s->device->vt->queue;
+    const size_t bytes = (size_t)stk_type_bytes(&v->type), room = bytes / 2;
+    stk_status status = STK_OK;
+    char *whole = stk_malloc(2 * bytes);
+    if (!whole) return stk_fail_memory(err, v->name, bytes);
+    char *half[2] = {whole + bytes, whole + bytes + room};
+    if (apart) status = queue->get(s->device, whole, v->address, bytes, err);
+    for (int i = 0; !apart && i < 2 && status == STK_OK; i++)
+        status = queue->get(s->device, half[i], v->half[i], room, err);
+    if (status == STK_OK) cut(v, whole, half, apart);
+    if (!apart && status == STK_OK) status = queue->set(s->device, v->address, whole, bytes, err);
+    for (int i = 0; apart && i < 2 && status == STK_OK; i++)
+        status = queue->set(s->device, v->half[i], half[i], room, err);
+    if (status == STK_OK) v->stale = STK_STALE_NONE;
+    stk_free(whole);
+    return status;
+}
+
+/* The whole variable is about to be read (or written, by others than programs). */
+static stk_status settle(stk_store *s, stk_variable *v, bool write, stk_error *err)
+{
+    if (!v->half[0].block) return STK_OK;
+    pthread_mutex_lock(&s->lock);
+    stk_status status = v->stale == STK_STALE_WHOLE ? move(s, v, false, err) : STK_OK;
+    if (status == STK_OK && write) v->stale = STK_STALE_HALVES;
+    __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+uint64_t stk_store_clock(const stk_store *s)
+{
+    return __atomic_load_n(&s->clock, __ATOMIC_ACQUIRE);
+}
+
+stk_status stk_store_sync(stk_store *s, const stk_variable_use *uses, int64_t n, uint64_t *clock,
+                          stk_error *err)
+{
+    stk_status status = STK_OK;
+    pthread_mutex_lock(&s->lock);
+    for (int64_t i = 0; i < n && status == STK_OK; i++) {
+        stk_variable *v = &s->vars[uses[i].index];
+        const bool halved = uses[i].halved;
+        if (!v->half[0].block) continue;
+        if (v->stale == (halved ? STK_STALE_HALVES : STK_STALE_WHOLE))
+            status = move(s, v, halved, err);
+        if (uses[i].assigned) v->stale = halved ? STK_STALE_WHOLE : STK_STALE_HALVES;
+    }
+    *clock = __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+bool stk_store_lends(const stk_store *s) { return s->lends; }
+
+stk_status stk_store_show(stk_store *s, const stk_variable_use *uses, int64_t n, stk_error *err)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (uses[i].halved) STK_TRY(settle(s, &s->vars[uses[i].index], true, err));
     return STK_OK;
 }
 
@@ -156,6 +283,7 @@ stk_status stk_store_set(stk_store *s, const char *name, const stk_tensor *t, st
     stk_address address;
     stk_tensor *dense = NULL;
     STK_TRY(stk_store_bind(s, name, &type, &address, err));
+    STK_TRY(settle(s, find(s, name), true, err));
     STK_TRY(stk_tensor_dense((stk_tensor *)(uintptr_t)t, &dense, err));
     uint64_t start = stk_device_shares(s->device) ? 0 : stk_trace_start();
     stk_status status = s->device->vt->queue.set(s->device, address, dense->data,
@@ -169,11 +297,12 @@ stk_status stk_store_get(stk_store *s, const char *name, stk_tensor **copy, stk_
 {
     if (!s || !name || !copy)
         return stk_fail(err, STK_ERR_ARGUMENT, "stk_store_get: store, name and copy must be given");
-    const stk_variable *v = find(s, name);
+    stk_variable *v = find(s, name);
     if (!v)
         return stk_fail(err, STK_ERR_ARGUMENT, "no variable '%s' in the store, which holds %lld",
                         name, (long long)s->count);
     stk_tensor *t = NULL;
+    STK_TRY(settle(s, v, false, err));
     STK_TRY(stk_tensor_new(v->type.dtype, v->type.shape.rank, v->type.shape.dim, &t, err));
     uint64_t start = stk_device_shares(s->device) ? 0 : stk_trace_start();
     stk_status status = s->device->vt->queue.get(s->device, t->data, v->address,
@@ -242,13 +371,15 @@ stk_status stk_store_borrow(stk_store *s, const char *name, stk_tensor **view, s
     if (!s || !name || !view)
         return stk_fail(err, STK_ERR_ARGUMENT,
                         "stk_store_borrow: store, name and view must be given");
-    const stk_variable *v = find(s, name);
+    stk_variable *v = find(s, name);
     if (!v || !stk_device_shares(s->device))
         return stk_fail(err, v ? STK_ERR_UNSUPPORTED : STK_ERR_ARGUMENT,
                         v ? "variable '%s' is in memory that the host does not see; use "
                             "stk_store_get"
                           : "no variable '%s' in the store",
                         name);
+    STK_TRY(settle(s, v, true, err));
+    s->lends = true;
     STK_TRY(stk_tensor_wrap(v->type.dtype, v->type.shape.rank, v->type.shape.dim, NULL,
                             stk_address_pointer(v->address), release_store, s, view, err));
     stk_store_retain(s);

@@ -51,8 +51,13 @@ bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone);
 bool stk_plan_share_rows(stk_plan *p, const stk_election *e, int64_t k);
 /* Small gradients and their updates go to the end, where they share one region; so does what is very small and can wait. */
 void stk_plan_gradients_last(stk_plan *p);
-/* Is the task so small that one owner does all of it? Which one should: the first has the small weights, the second one the rest. */
-bool stk_plan_alone(const stk_plan *p, int64_t k, int32_t *part);
+/* Is task k so small that one owner does all of it, in the region of the tasks from `first` to next - 1? Which one should; -1: it is
+ * not. */
+int32_t stk_plan_alone(const stk_plan *p, int64_t first, int64_t next, int64_t k);
+/* s + 1: the task works on the halves of owner s (the graph's halves pass makes them); 0: on none, or on those of both. */
+int32_t stk_plan_side(const stk_plan *p, int64_t k);
+/* The task is not cut into parts. */
+void stk_plan_keep_whole(stk_plan *p, int64_t k);
 
 /* order.c: does one write what the other touches? Then their order is fixed. */
 bool stk_tasks_are_ordered(const stk_plan *p, const stk_task *a, const stk_task *b);

@@ -217,12 +217,10 @@ static bool take_gradient(stk_plan *p, const stk_election *e, int64_t first, int
     return false;
 }
 
-/* The part of the region from `first` on that can do all of task k: the one that makes what it needs, else the one that should; -1:
- * none can. */
-static int32_t part_for(const stk_plan *p, int64_t first, int64_t next, int64_t k)
+/* The part of the region from `first` on that can do all of task k: the one that makes what it needs, else `part`; -1: none can. */
+static int32_t part_for(const stk_plan *p, int64_t first, int64_t next, int64_t k, int32_t part)
 {
-    int32_t solo = 0, part = -1;
-    if (!stk_plan_alone(p, k, &part)) return -1;
+    int32_t solo = 0;
     for (int64_t m = first; m < next; m++) {
         if (!stk_tasks_are_ordered(p, &p->tasks[m], &p->tasks[k])) continue;
         const int32_t other = stk_cut_of(&p->tasks[m])->solo;
@@ -232,24 +230,58 @@ static int32_t part_for(const stk_plan *p, int64_t first, int64_t next, int64_t 
     return solo ? solo - 1 : part;
 }
 
+/* All of a task for one part of a region. */
+static void give_to(stk_plan *p, int64_t k, int32_t part, bool follows)
+{
+    stk_cut *c = stk_cut_of(&p->tasks[k]);
+    p->tasks[k].group = p->groups;
+    c->follows = follows;
+    c->scale = 1;
+    c->solo = part + 1;
+    c->threads = STK_CPU_OWNERS;
+}
+
 /* Something small into a region of two owners, for one of them. */
 static bool take_alone(stk_plan *p, int64_t first, int64_t next)
 {
     enum { WINDOW = 24 };
     int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
     for (int64_t k = next; k < end; k++) {
-        const int32_t part = part_for(p, first, next, k);
+        int32_t part = stk_plan_alone(p, first, next, k);
+        if (part >= 0) part = part_for(p, first, next, k, part);
         if (part < 0 || !stk_task_moves(p, k, next)) continue;
         stk_task_move(p, k, next);
-        p->tasks[next].group = p->groups;
-        stk_cut *c = stk_cut_of(&p->tasks[next]);
-        c->follows = true;
-        c->scale = 1;
-        c->solo = part + 1;
-        c->threads = stk_cut_of(&p->tasks[first])->threads;
+        give_to(p, next, part, true);
         return true;
     }
     return false;
+}
+
+/* One more task that works on the halves of one owner, into the region from `first` on. */
+static bool take_half(stk_plan *p, int64_t first, int64_t next)
+{
+    enum { WINDOW = 64 };
+    int64_t end = stk_min_i64(p->ntasks, next + WINDOW);
+    for (int64_t k = next; k < end; k++) {
+        const int32_t side = stk_plan_side(p, k);
+        if (!side || part_for(p, first, next, k, side - 1) != side - 1) continue;
+        if (!stk_task_moves(p, k, next)) continue;
+        stk_task_move(p, k, next);
+        stk_plan_keep_whole(p, next);
+        give_to(p, next, side - 1, next > first);
+        return true;
+    }
+    return false;
+}
+
+/* Halves of both owners that do not wait for each other, and what is small. Where the region ends; `head`: there is none. */
+static int64_t gather_halves(stk_plan *p, const stk_election *e, int64_t head)
+{
+    int64_t next = head;
+    if (e->no_group || e->threads < STK_CPU_OWNERS || !stk_plan_side(p, head)) return head;
+    while (take_half(p, head, next)) next++;
+    while (take_alone(p, head, next)) next++;
+    return next;
 }
 
 void stk_plan_groups(stk_plan *p, const stk_election *e)
@@ -258,11 +290,17 @@ void stk_plan_groups(stk_plan *p, const stk_election *e)
     stk_plan_scalars_first(p);
     if (!e->no_group) stk_plan_gradients_last(p);
     for (int64_t head = 0; head < p->ntasks;) {
+        int64_t next = gather_halves(p, e, head);
+        if (next > head) {
+            p->groups++;
+            head = next;
+            continue;
+        }
         p->tasks[head].group = p->groups;
         stk_cut_of(&p->tasks[head])->scale = 1;
         bool owned = stk_plan_own(p, e, head, true);
         if (!owned) stk_plan_share_rows(p, e, head);
-        int64_t next = gather(p, e, head, head);
+        next = gather(p, e, head, head);
         while (owned && take_gradient(p, e, head, next)) next = gather(p, e, head, next);
         while (owned && next - head > 1 && take_alone(p, head, next)) next++;
         p->groups++;

@@ -1,7 +1,9 @@
 /* owners.c - small steps on two threads: weights stay with the thread that updates them.
  *
- * At small batches moving weights between cores costs more than computing with them. So each of two owners keeps the
- * upper or the lower half of a weight's rows, in every step:
+ * At small batches moving weights between cores costs more than computing with them. So each of two owners keeps half of the weights, in
+ * every step. Where the graph could be cut in two (its halves pass), each owner has the halves of whole layers: it runs all tasks that
+ * work on its own ones, and the two meet only where something is made of both (stk_plan_side). Elsewhere an owner keeps the upper or the
+ * lower half of a weight's rows:
  *
  *     y = x . w      matmul_parts (the graph's summands pass makes it): owner i multiplies its columns of x with its rows of w; then the two summands,
  *                    [batch, out] each, are added by whoever needs them: all that crosses from core to core
@@ -9,11 +11,11 @@
  *     in between     each owner takes half of an even batch, from adding up the summands to dy, where that is worth a region
  *     small things   one owner has all of a small weight, the other one takes what can wait until then: biases, the loss
  *
- * Halves are whole stretches of memory on purpose. Cut by columns instead, the halves of all rows alternate, and a core
+ * Halves are whole stretches of memory on purpose. Cut by columns in place, the halves of all rows alternate, and a core
  * that reads ahead keeps taking away what the other one is about to write: measured, an update is then four times
- * slower on two cores than on one.
+ * slower on two cores than on one. So variables that are cut by columns are kept as two arrays (store.c).
  *
- * The number of summands does not depend on the machine, so results have the same bits on any number of threads. */
+ * The number of summands and of halves does not depend on the machine, so results have the same bits on any number of threads. */
 #include "device/cpu/plan/arrange.h"
 
 enum {
@@ -23,6 +25,7 @@ enum {
     ROWS_NS = 800,   /* of adding up the summands: fewer rows than that stay together */
     ALONE_NS = 2000, /* of a gradient and its update: less is not worth two owners */
     WAIT_NS = 1000,  /* of other things that wait for them */
+    LAUNCH_NS = 50,  /* of anything */
     WINDOW = 64,     /* tasks to look at */
 };
 
@@ -104,14 +107,46 @@ void stk_plan_gradients_last(stk_plan *p)
         }
 }
 
-bool stk_plan_alone(const stk_plan *p, int64_t k, int32_t *part)
+int32_t stk_plan_side(const stk_plan *p, int64_t k)
+{
+    const stk_task *t = &p->tasks[k];
+    int32_t side = 0;
+    if (t->kernel < 0) return 0;
+    for (int32_t i = 0; i < t->nargs; i++) {
+        const int32_t other = p->home[t->arg[i]].side;
+        if (other && side && other != side) return 0;
+        if (other) side = other;
+    }
+    return side;
+}
+
+void stk_plan_keep_whole(stk_plan *p, int64_t k)
+{
+    stk_task *t = &p->tasks[k];
+    stk_cut *c = stk_cut_of(t);
+    c->parts = 1;
+    t->scratch_bytes = stk_impl_memory(c->impl, t->params, 1, 1);
+}
+
+/* The owner who has less to do in a region of halves. */
+static int32_t lighter(const stk_plan *p, int64_t first, int64_t next)
+{
+    double ns[OWNERS] = {0};
+    for (int64_t m = first; m < next; m++)
+        ns[stk_cut_of(&p->tasks[m])->solo - 1] += LAUNCH_NS + ns_of(&p->tasks[m]);
+    return ns[1] < ns[0];
+}
+
+/* In a region of halves whoever has less to do; else the first one has the small weights, the second one the rest. */
+int32_t stk_plan_alone(const stk_plan *p, int64_t first, int64_t next, int64_t k)
 {
     const stk_task *t = &p->tasks[k];
     double ns = 0;
-    if (t->kernel < 0 || stk_cut_of(t)->parts != 1) return false;
-    *part = is_gradient(p, k, &ns) ? 0 : 1;
-    if (*part == 0) return ns <= ALONE_NS;
-    return ns_of(t) <= (is_update(p, t) ? ALONE_NS : WAIT_NS);
+    if (t->kernel < 0 || stk_cut_of(t)->parts != 1) return -1;
+    const bool gradient = is_gradient(p, k, &ns);
+    if (gradient ? ns > ALONE_NS : ns_of(t) > (is_update(p, t) ? ALONE_NS : WAIT_NS)) return -1;
+    if (stk_cut_of(&p->tasks[first])->solo) return lighter(p, first, next);
+    return gradient ? 0 : 1;
 }
 
 bool stk_plan_own(stk_plan *p, const stk_election *e, int64_t k, bool alone)
