@@ -9,7 +9,7 @@
 enum {
     BLOCK = 128 * 1024, /* positions x tiles x channels of both sides: they stay in L2 */
     STRIP = 12,         /* rows of a product that are held in registers */
-    TILES_LEAST = 48,
+    TILES_LEAST = 36,
     TILES_MOST = 192,
     GAP = 80, /* floats between positions: their lines must not fall into one set of the cache */
     CHANNELS_LEAST = 16,
@@ -103,7 +103,8 @@ static stk_gemm gemm_of(const stk_winograd_state *s)
 static void fill_block(stk_winograd_state *s, int64_t images)
 {
     s->block = s->out;
-    s->tiles = BLOCK / s->positions / (s->in + s->out) / STRIP * STRIP;
+    s->tiles = BLOCK / s->positions / (s->in + s->out);
+    if (s->kind != STK_WINOGRAD_WEIGHT) s->tiles = s->tiles / STRIP * STRIP; /* rows there */
     s->tiles = stk_min_i64(stk_max_i64(s->tiles, TILES_LEAST), TILES_MOST);
     s->source_tiles = s->tiles;
     if (!s->across) return;
