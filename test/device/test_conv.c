@@ -45,6 +45,7 @@ static const conv_case cases[] = {
     {"one result, 3-d", 2, 8, 1, 1, {3, 4, 5}, {2, 3, 3}, ONE, ONE, {0, 1, 1}, {1, 1, 1}},
     {"five registers", 1, 2, 40, 1, {1, 5, 6}, {1, 2, 3}, ONE, ONE, {0}, {0}},
     {"nine and a bit", 1, 6, 74, 1, {1, 5, 5}, {1, 3, 3}, ONE, ONE, {0}, {0}},
+    {"few pixels, many channels", 3, 130, 140, 1, {1, 6, 7}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {"packed weights", 2, 32, 64, 1, {1, 7, 7}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {"groups", 2, 8, 12, 4, {1, 6, 7}, {1, 3, 3}, ONE, ONE, {0, 1, 1}, {0, 1, 1}},
     {"groups of registers", 2, 6, 32, 2, {1, 6, 7}, {1, 3, 3}, {1, 2, 1}, ONE, {0, 1, 0}, {0, 0, 0}},

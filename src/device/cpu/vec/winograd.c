@@ -5,24 +5,32 @@
  *
  *     spread    A    p^0 y0 + p^1 y1 + ... at every point, the last one alone at infinity
  *     collect   A'   the same numbers, added up the other way
- *     source    B'   coefficients of the polynomials that vanish at all points but one
+ *     source    B'   coefficients of the polynomials that vanish at all points but one; in stages, some points each
  *     scale          what those are at their own point: G is spread, scaled
  *
  * 4 points: 0 1 -1 inf. 6 points: 0 a -a b -b inf with a = 5/8, b = 3/2: exact in binary, and nearer to 1 than 1 and 2,
  * so that powers neither grow nor vanish: half the rounding error of 1 and 2. */
 #include "device/cpu/vec/winograd.h"
 
+#include "base/memory.h"
 #include "device/cpu/vec/lanes.h"
+
+#include <string.h>
 
 /* ---- one tap: as it is ------------------------------------------------------------------------------- */
 
+enum { STAGES_1 = 1 };
+STK_INLINE int stage_row_1(int stage, int i) { return stage + i; }
 STK_INLINE void source_1(const vf *d, vf *out) { out[0] = d[0]; }
+STK_INLINE void source_stage_1(const vf *d, int stage, vf *out) { out[stage] = d[0]; }
 STK_INLINE void spread_1(const vf *y, int n, vf *out) { out[0] = y[n - 1]; }
 STK_INLINE void collect_1(const vf *m, int n, vf *out) { out[n - 1] = m[0]; }
 STK_INLINE void scale_1(vf *m) { (void)m; }
 
 /* ---- 4 points ------------------------------------------------------------------------------------------ */
 
+enum { STAGES_4 = 1 };
+STK_INLINE int stage_row_4(int stage, int i) { return stage + i; }
 STK_INLINE void source_4(const vf *d, vf *out)
 {
     out[0] = d[0] - d[2];
@@ -30,6 +38,7 @@ STK_INLINE void source_4(const vf *d, vf *out)
     out[2] = d[2] - d[1];
     out[3] = d[3] - d[1];
 }
+STK_INLINE void source_stage_4(const vf *d, int stage, vf *out) { source_4(d, out + stage); }
 
 STK_INLINE void spread_4(const vf *y, int n, vf *out)
 {
@@ -64,16 +73,37 @@ STK_INLINE void scale_4(vf *m)
 static const float power_a[5] = {1, PA, A2, A2 *PA, A2 *A2};
 static const float power_b[5] = {1, PB, B2, B2 *PB, B2 *B2};
 
+enum { STAGES_6 = 3 };
+
+/* Stages are both points of a pair, of the other pair, and the ends: what of a tile is half done then fits the registers. */
+STK_INLINE int stage_row_6(int stage, int i) { return stage < 2 ? 2 * stage + 1 + i : 5 * i; }
+
+STK_INLINE void source_pair(const vf *d, float own, float other2, vf *out)
+{
+    const vf even = d[4] - other2 * d[2], odd = d[3] - other2 * d[1];
+    out[0] = even + odd * own;
+    out[1] = even - odd * own;
+}
+
+STK_INLINE void source_stage_6(const vf *d, int stage, vf *out)
+{
+    if (stage < 2) {
+        source_pair(d, stage ? PB : PA, stage ? A2 : B2, out);
+        return;
+    }
+    out[0] = A2 * B2 * d[0] + (d[4] - (A2 + B2) * d[2]);
+    out[1] = A2 * B2 * d[1] + (d[5] - (A2 + B2) * d[3]);
+}
+
 STK_INLINE void source_6(const vf *d, vf *out)
 {
-    const vf even_a = d[4] - B2 * d[2], odd_a = (d[3] - B2 * d[1]) * PA;
-    const vf even_b = d[4] - A2 * d[2], odd_b = (d[3] - A2 * d[1]) * PB;
-    out[0] = A2 * B2 * d[0] + (d[4] - (A2 + B2) * d[2]);
-    out[1] = even_a + odd_a;
-    out[2] = even_a - odd_a;
-    out[3] = even_b + odd_b;
-    out[4] = even_b - odd_b;
-    out[5] = A2 * B2 * d[1] + (d[5] - (A2 + B2) * d[3]);
+    STK_UNROLL for (int stage = 0; stage < STAGES_6; stage++)
+    {
+        vf two[2];
+        source_stage_6(d, stage, two);
+        out[stage_row_6(stage, 0)] = two[0];
+        out[stage_row_6(stage, 1)] = two[1];
+    }
 }
 
 /* Both points of a pair: even powers are equal, odd ones differ in sign. */
@@ -139,9 +169,27 @@ STK_INLINE void store(float *to, vf v, vf_part part, bool whole)
     do {                                                                                           \
         int64_t c = 0;                                                                             \
         const vf_part none = vf_part_of(STK_VF);                                                   \
-        for (; c + STK_VF <= (channels); c += STK_VF) body(c, none, true);                         \
-        if (c < (channels)) body(c, vf_part_of((channels)-c), false);                              \
+        for (; c + STK_VF <= (channels); c += STK_VF) {                                            \
+            body(c, none, true);                                                                   \
+        }                                                                                          \
+        if (c < (channels)) {                                                                      \
+            body(c, vf_part_of((channels)-c), false);                                              \
+        }                                                                                          \
     } while (0)
+
+/* At most a register of them; sizes are constants where they can be, or compilers take slow instructions for strings. */
+STK_INLINE void copy_channels(void *to, const void *from, int64_t channels, int64_t size)
+{
+    if (channels >= STK_VF)
+        memcpy(to, from, (size_t)(STK_VF * size));
+    else
+        for (int64_t i = 0; i < channels; i++)
+            memcpy((char *)to + i * size, (const char *)from + i * size, (size_t)size);
+}
+
+/* The addresses of a tile's numbers are found anew for each block of channels: kept from block to block they need more registers
+ * than there are. */
+#define STK_HIDE(pointer) __asm__("" : "+r"(pointer))
 
 STK_INLINE bool is_inside(stk_winograd_inside in, int64_t row, int64_t col)
 {
