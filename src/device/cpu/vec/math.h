@@ -70,14 +70,13 @@ STK_INLINE float stk_exp_reduce(float x, uint32_t *k)
     return stk_madd_f32(n, -0x1.7f7d1cp-20f, stk_madd_f32(n, -0x1.62e4p-1f, x));
 }
 
-/* (e^r - 1 - r) / r^2 */
+/* (e^r - 1 - r) / r^2; minimax for e^r - 1, 2^-26 of it */
 STK_INLINE float stk_exp_rest(float r)
 {
-    float p = 0x1.a124eep-13f;
-    p = stk_madd_f32(p, r, 0x1.6d4320p-10f);
-    p = stk_madd_f32(p, r, 0x1.1110e0p-7f);
-    p = stk_madd_f32(p, r, 0x1.5554eap-5f);
-    p = stk_madd_f32(p, r, 0x1.555556p-3f);
+    float p = 0x1.6d967ap-10f;
+    p = stk_madd_f32(p, r, 0x1.122638p-7f);
+    p = stk_madd_f32(p, r, 0x1.55548ap-5f);
+    p = stk_madd_f32(p, r, 0x1.5554b2p-3f);
     return stk_madd_f32(p, r, 0.5f);
 }
 
@@ -91,6 +90,15 @@ STK_INLINE float stk_exp_f32(float x)
     /* 2^k in two factors: k reaches 128 and below -126. */
     uint32_t half = (uint32_t)((int32_t)k >> 1);
     return p * stk_from_bits_f32((half + 127u) << 23) * stk_from_bits_f32((k - half + 127u) << 23);
+}
+
+/* x <= 0 or NaN: one power of two is enough; 0 where the result would be subnormal. */
+STK_INLINE float stk_exp_down_f32(float x)
+{
+    uint32_t k;
+    float r = stk_exp_reduce(x < -87.0f ? -87.0f : x, &k);
+    float p = stk_madd_f32(stk_madd_f32(stk_exp_rest(r), r, 1.0f), r, 1.0f);
+    return x < -87.0f ? 0.0f : p * stk_from_bits_f32((k + 127u) << 23);
 }
 
 STK_INLINE float stk_expm1_f32(float x)
@@ -204,7 +212,16 @@ STK_INLINE double stk_log1p_f64(double x)
 
 /* ---- sigmoid and its kin ------------------------------------------------------------------ */
 
-STK_INLINE float stk_sigmoid_f32(float x) { return 1.0f / (1.0f + stk_exp_f32(-x)); }
+/* One power of two is enough: up to e^88 it is finite, beyond it is infinite and the result 0. */
+STK_INLINE float stk_sigmoid_f32(float x)
+{
+    x = x > 87.0f ? 87.0f : x;
+    x = x < -89.0f ? -89.0f : x;
+    uint32_t k;
+    float r = stk_exp_reduce(-x, &k);
+    float p = stk_madd_f32(stk_madd_f32(stk_exp_rest(r), r, 1.0f), r, 1.0f);
+    return 1.0f / stk_madd_f32(p, stk_from_bits_f32((k + 127u) << 23), 1.0f);
+}
 
 STK_INLINE float stk_softplus_f32(float x)
 {
@@ -215,10 +232,16 @@ STK_INLINE float stk_softplus_f32(float x)
     return x == x ? y : x;
 }
 
+/* e / (e + 2) with e = e^2x - 1. Written as s r - (1 - s) it keeps the sign of a zero. */
 STK_INLINE float stk_tanh_f32(float x)
 {
-    float e = stk_expm1_f32(-2.0f * fabsf(x)); /* in (-1, 0] */
-    return stk_copysign_f32(-e / (2.0f + e), x);
+    x = x > 10.0f ? 10.0f : x;
+    x = x < -10.0f ? -10.0f : x;
+    uint32_t k;
+    float r = stk_exp_reduce(x + x, &k), scale = stk_from_bits_f32((k + 127u) << 23);
+    float p = r * stk_madd_f32(stk_exp_rest(r), r, 1.0f);
+    float e = stk_madd_f32(scale, p, -(1.0f - scale));
+    return e / (e + 2.0f);
 }
 
 STK_INLINE float stk_sinh_f32(float x)
@@ -305,7 +328,7 @@ STK_INLINE float stk_normal_tail(float a, float e)
 }
 STK_INLINE float stk_gelu_erf_f32(float x)
 {
-    float tail = stk_normal_tail(fabsf(x), stk_exp_f32(-0.5f * x * x));
+    float tail = stk_normal_tail(fabsf(x), stk_exp_down_f32(-0.5f * x * x));
     return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 
@@ -313,7 +336,7 @@ STK_INLINE float stk_gelu_erf_f32(float x)
 STK_INLINE float stk_gelu_bounded(float x) { return x > 16.0f ? 16.0f : x < -16.0f ? -16.0f : x; }
 STK_INLINE float stk_gelu_erf_slope_f32(float x)
 {
-    float near = stk_gelu_bounded(x), e = stk_exp_f32(-0.5f * near * near);
+    float near = stk_gelu_bounded(x), e = stk_exp_down_f32(-0.5f * near * near);
     float tail = stk_normal_tail(fabsf(near), e);
     return stk_madd_f32(near, 0x1.988454p-2f * e, near < 0.0f ? tail : 1.0f - tail);
 }
@@ -326,7 +349,7 @@ STK_INLINE float stk_gelu_2u(float x)
 STK_INLINE float stk_gelu_tanh_f32(float x) { return x * stk_sigmoid_f32(stk_gelu_2u(x)); }
 STK_INLINE float stk_gelu_tanh_slope_f32(float x)
 {
-    float near = stk_gelu_bounded(x), e = stk_exp_f32(-fabsf(stk_gelu_2u(near)));
+    float near = stk_gelu_bounded(x), e = stk_exp_down_f32(-fabsf(stk_gelu_2u(near)));
     float r = 1.0f / (1.0f + e), rest = e * r, s = near < 0.0f ? rest : r; /* rest r = s (1 - s) */
     float slope = stk_madd_f32(0x1.b6676cp-3f, near * near, 0x1.988454p+0f);
     return stk_madd_f32(rest * r * near, slope, s);

@@ -3,6 +3,7 @@
 #include "device/cpu/vec/rnn.h"
 
 #include "device/cpu/vec/math.h"
+#include "device/cpu/vec/rnn_lanes.h"
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" /* loops over libm stay scalar, as they should */
@@ -15,16 +16,19 @@
 #define T(name)    name##_f32
 #define SIGMOID(x) stk_sigmoid_f32(x)
 #define TANH(x)    stk_tanh_f32(x)
+#define LANES      1
 #include "device/cpu/vec/rnn_cells.inc"
 #undef REAL
 #undef T
 #undef SIGMOID
 #undef TANH
+#undef LANES
 
 #define REAL       double
 #define T(name)    name##_f64
 #define SIGMOID(x) (1 / (1 + exp(-(x))))
 #define TANH(x)    tanh(x)
+#define LANES      0
 #include "device/cpu/vec/rnn_cells.inc"
 
 const stk_vec_rnn STK_VEC(stk_vec_rnn) = {

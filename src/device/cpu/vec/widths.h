@@ -1,7 +1,7 @@
 /* widths.h - short fixed-width vectors of float, for kernels whose rows are too short for loops.
  *
  * For W = 4, 8, 16 up to what the ISA has in one register there are types vW (v8) and mW (its mask) and the words
- * vW_load, vW_store, vW_splat, vW_max, vW_exp_down, vW_sum, vW_top, vW_keep, vW_late. This header is the
+ * vW_load, vW_store, vW_splat, vW_max, vW_min, vW_exp_down, vW_sum, vW_top, vW_keep, vW_late. This header is the
  * vocabulary in which kernels are written without #ifdef, so it has some itself.
  *
  * A row of n >= W elements is walked in whole vectors; what is left over is done by one more vector that ends with the
@@ -68,7 +68,7 @@
     STK_INLINE v##W v##W##_keep(v##W v, m##W mask) { return (v##W)((m##W)v & mask); }
 
 /* ---- W = 4 ---------------------------------------------------------------------------------------
- * max is a > b ? a : b: a NaN in a is dropped, one in b kept. late: all ones in the last `count` lanes. sum and top
+ * max is a > b ? a : b: a NaN in a is dropped, one in b kept; min is a < b ? a : b. late: all ones in the last `count` lanes. sum and top
  * fold the vector onto its half until one number is left: a fixed order. */
 
 STK_LANES_TYPE(4)
@@ -79,10 +79,16 @@ STK_INLINE m4 v4_late(int64_t count)
 }
 #if defined(__SSE__)
 STK_INLINE v4 v4_max(v4 a, v4 b) { return (v4)_mm_max_ps((__m128)a, (__m128)b); }
+STK_INLINE v4 v4_min(v4 a, v4 b) { return (v4)_mm_min_ps((__m128)a, (__m128)b); }
 #else
 STK_INLINE v4 v4_max(v4 a, v4 b)
 {
     m4 first = a > b;
+    return (v4)(((m4)a & first) | ((m4)b & ~first));
+}
+STK_INLINE v4 v4_min(v4 a, v4 b)
+{
+    m4 first = a < b;
     return (v4)(((m4)a & first) | ((m4)b & ~first));
 }
 #endif
@@ -111,6 +117,7 @@ STK_INLINE m8 v8_late(int64_t count)
     return lane >= (int32_t)(8 - count);
 }
 STK_INLINE v8 v8_max(v8 a, v8 b) { return (v8)_mm256_max_ps((__m256)a, (__m256)b); }
+STK_INLINE v8 v8_min(v8 a, v8 b) { return (v8)_mm256_min_ps((__m256)a, (__m256)b); }
 STK_LANES_FOLD(8, 4, _mm256_castps256_ps128((__m256)v), _mm256_extractf128_ps((__m256)v, 1))
 #endif
 
@@ -123,6 +130,7 @@ STK_INLINE m16 v16_late(int64_t count)
     return lane >= (int32_t)(16 - count);
 }
 STK_INLINE v16 v16_max(v16 a, v16 b) { return (v16)_mm512_max_ps((__m512)a, (__m512)b); }
+STK_INLINE v16 v16_min(v16 a, v16 b) { return (v16)_mm512_min_ps((__m512)a, (__m512)b); }
 STK_LANES_FOLD(16, 8, _mm512_castps512_ps256((__m512)v),
                _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd((__m512)v), 1)))
 #endif
@@ -135,10 +143,9 @@ STK_LANES_FOLD(16, 8, _mm512_castps512_ps256((__m512)v),
         v##W c = v##W##_max(v##W##_splat(-87.0f), x);                                              \
         v##W t = c * 0x1.715476p0f + STK_ROUND_F32, n = t - STK_ROUND_F32;                         \
         v##W r = (c - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;                                     \
-        v##W p = 0x1.a124eep-13f * r + 0x1.6d4320p-10f; /* stk_exp_rest */                         \
-        p = p * r + 0x1.1110e0p-7f;                                                                \
-        p = p * r + 0x1.5554eap-5f;                                                                \
-        p = p * r + 0x1.555556p-3f;                                                                \
+        v##W p = 0x1.6d967ap-10f * r + 0x1.122638p-7f; /* stk_exp_rest */                          \
+        p = p * r + 0x1.55548ap-5f;                                                                \
+        p = p * r + 0x1.5554b2p-3f;                                                                \
         p = p * r + 0.5f;                                                                          \
         p = p * (r * r) + r + 1.0f;                                                                \
         /* The low bits of t are k; the 127 + k that make 2^k are those of t + 127 ulp. */         \
