@@ -200,7 +200,7 @@ TEST(column_statistics_of_halves)
     EACH_SHAPE(rows, n)
     {
         if (rows * n > NUMBERS) continue;
-        stk_moments_params p = {.images = rows, .rows = 1, .n = n, .dtype = STK_F32}, h = p;
+        stk_moments_params p = {.rows = rows, .n = n, .dtype = STK_F32}, h = p;
         h.dtype = STK_BF16;
         float *out = stk_calloc((size_t)(6 * n), sizeof *out), *mean = stk_calloc((size_t)n, 4);
         for (int64_t i = 0; i < n; i++) mean[i] = 0.5f;
