@@ -200,10 +200,10 @@ static stk_status check_room(const stk_program *p, stk_error *err)
     double left = d->caps.memory ? (double)d->caps.memory - taken : (double)stk_memory_left("");
     if (need < SMALL || need <= left) return STK_OK;
     char advice[64] = "";
-    /* Half of what the same share would allow: a smaller batch may keep a value that a large one computes where it is read. */
+    /* A third of what the same share would allow: a smaller batch keeps values that a large one computes where they are read. */
     if (rows > 1 && left > 0)
         snprintf(advice, sizeof advice, "try batch %.0f, ",
-                 fmax(floor(0.45 * rows * left / need), 1));
+                 fmax(floor(0.3 * rows * left / need), 1));
     return stk_fail(err, STK_ERR_MEMORY,
                     "%s: activations need %s, it has %s left; %sa smaller model or 16-bit numbers "
                     "(a mixed precision)",
