@@ -30,8 +30,9 @@ static bool widen(const stk_node *conv, const stk_shape *kernel, const int64_t *
 /* Zeros along spatial axes only, none in between? */
 static bool is_border(const stk_graph *g, const stk_node *pad)
 {
+    if (pad->op != STK_OP_PAD) return false; /* and a leaf has no inputs */
     const int32_t rank = stk_type_of(g, pad->in[0])->shape.rank;
-    if (pad->op != STK_OP_PAD || rank < 3 || rank > 5) return false;
+    if (rank < 3 || rank > 5) return false;
     bool plain = !pad->nreals || pad->reals[0] == 0;
     for (int32_t i = 0; i < rank; i++) plain &= pad->ints[2 * rank + i] == 0;
     for (int32_t i = 0; i < rank; i += rank - 1)
