@@ -62,6 +62,29 @@ static inline void run_whole(const stk_launch *launch, int64_t count)
     for (int64_t i = 0; i < count; i++) run_range(&launch[i], 0, launch[i].units, 0, 0);
 }
 
+static void ready_piece(const stk_launch *l, int64_t piece)
+{
+    uint64_t start = stk_trace_start();
+    l->impl->ready(l, piece);
+    stk_trace_span(start, l->label, stk_launch_span_arg(l, (int32_t)piece));
+}
+
+static void ready_on_thread(void *context, int64_t piece, int32_t thread)
+{
+    (void)thread;
+    ready_piece(context, piece);
+}
+
+/* What all parts share, by as many threads as the parts run on. */
+static void ready(const stk_cpu *cpu, const stk_launch *l, int32_t threads)
+{
+    const int64_t pieces = l->impl->ready ? l->impl->pieces(l) : 0;
+    if (threads > 1 && pieces > 1)
+        stk_pool_run_on(cpu->pool, threads, ready_on_thread, (void *)(uintptr_t)l, pieces);
+    else
+        for (int64_t i = 0; i < pieces; i++) ready_piece(l, i);
+}
+
 static void finish(const stk_launch *l)
 {
     if (!l->impl->finish) return;
@@ -73,6 +96,7 @@ static void finish(const stk_launch *l)
 /* What has one part to itself is finished there, for the next one of that part may need it. */
 static void run_solo(const stk_launch *l)
 {
+    ready(NULL, l, 1);
     run_range(l, 0, l->units, 0, 0);
     finish(l);
 }
@@ -102,6 +126,8 @@ static void run_group(const stk_cpu *cpu, const stk_launch *launch, int64_t coun
     group g = {launch, count, parts, launch->threads};
     if (g.threads > threads) g.threads = threads;
     if (g.threads > g.parts) g.threads = g.parts;
+    for (int64_t i = 0; i < count; i++)
+        if (!launch[i].solo) ready(cpu, &launch[i], g.threads);
     if (g.threads > 1)
         stk_pool_run_on(cpu->pool, g.threads, run_on_thread, &g, g.parts);
     else if (g.parts > 1)
