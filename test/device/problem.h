@@ -31,6 +31,8 @@ static inline bool run_problem(stk_kernel kernel, const char *name, const void *
 {
     stk_launch l;
     bool good = launch_prepare(&l, launch_device(1), kernel, name, params, args, nargs, parts);
+    for (int64_t i = good && l.impl->ready ? l.impl->pieces(&l) : 0; i > 0; i--)
+        l.impl->ready(&l, i - 1);
     for (int32_t i = 0; good && i < l.parts; i++) {
         int64_t lo, hi;
         int32_t part = backwards ? l.parts - 1 - i : i;

@@ -2,6 +2,7 @@
 #include "device/cpu/isa.h"
 
 #include "device/cpu/amx.h"
+#include "device/cpu/vec/conv_grid.h"
 #include "device/cpu/vec/gemm.h"
 
 #include <pthread.h>
@@ -45,8 +46,10 @@ static void find_tiles(void)
     tiled.amx = tiled.emulated = stk_vec__avx512;
     tiled.amx.name = "amx";
     tiled.amx.gemm_tiles = &stk_vec_gemm_amx__avx512;
+    tiled.amx.conv_grid = &stk_vec_conv_grid_amx__avx512;
     tiled.emulated.name = "amx-emulated";
     tiled.emulated.gemm_tiles = &stk_vec_gemm_standin__avx512;
+    tiled.emulated.conv_grid = &stk_vec_conv_grid_standin__avx512;
     if (!stk_vec_gemm_amx__avx512.run) return;
     tiled.missing = stk_amx_missing();
     if (tiled.missing) return;

@@ -165,11 +165,11 @@ STK_INLINE vf vf_splat(float x) { return _mm512_set1_ps(x); }
  *     vp_dot(sum, a, b)          sum + a.low * b.low + a.high * b.high, lane by lane
  *     vp_splat(p)                the pair at p in every lane
  *     vp_zip(even, odd, out)     out[0], out[1]: 32 pairs {even[i], odd[i]} from 32 + 32 numbers
- *     vp_store_rounded, vp_load_wide   16 floats to 16 bfloat16 (nearest, ties to even) and back
+ *     vp_store_rounded, vp_load_wide   16 floats to 16 bfloat16 (nearest, ties to even) and back; _two: 16 and 16
  *     vp_thirds(x, out)          out[0] + out[1] + out[2] is x: floats that are bfloat16, the nearest to x, the nearest to what that
  *                                leaves, and the rest. Below 2^-103 the rest may be lost; x is finite
  *     vp_join(low, high)         the pairs {low, high} of floats that are bfloat16
- *     vf_endless(v)              bit i: lane i is infinite or NaN */
+ *     vf_endless(v)              bit i: lane i is infinite or NaN; vf_infinite(v): infinite */
 #define STK_HAS_PAIRS 1
 #define STK_PAIRS     __attribute__((target("avx512bf16")))
 
@@ -205,11 +205,16 @@ STK_INLINE STK_PAIRS void vp_store_rounded(uint16_t *to, vf v, vf_part p)
 {
     _mm256_mask_storeu_epi16(to, p, (__m256i)_mm512_cvtneps_pbh(v));
 }
+STK_INLINE STK_PAIRS void vp_store_rounded_two(uint16_t *to, vf v, vf next)
+{
+    _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(next, v));
+}
 STK_INLINE vf vp_load_wide(const uint16_t *from, vf_part p)
 {
     return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(p, from)), 16);
 }
 STK_INLINE vf_part vf_endless(vf v) { return _mm512_fpclass_ps_mask(v, 0x99); }
+STK_INLINE vf_part vf_infinite(vf v) { return _mm512_fpclass_ps_mask(v, 0x18); }
 STK_INLINE vf vp_nearest(vf x) /* ties go away from zero */
 {
     const __m512i up = _mm512_add_epi32((__m512i)x, _mm512_set1_epi32(0x8000));
