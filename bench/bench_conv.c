@@ -1,7 +1,7 @@
 // Convolution and pooling kernels one by one: time, rate and share of this machine's multiply-add peak for every
 // implementation of the CPU device. Not a row of the benchmark table; for whoever works on the kernels.
 //
-//     build/bench/bench_conv [threads] [part of a shape's name] [part of an implementation's name]
+//     build/bench/bench_conv [threads] [part of a shape's name] [part of an implementation's name] [bfloat16]
 //
 // The best sample counts, with one thread that of each part: what disturbs only ever makes it slower.
 #include "harness.h"
@@ -29,6 +29,11 @@ static const shape shapes[] = {
     {"7x7x256->256 same", 32, 256, 256, 1, 7, 3, 1, 1},
     {"14x14x256->512 1x1", 32, 256, 512, 1, 14, 1, 1, 0},
     {"32x32x16->3 same", 32, 16, 3, 1, 32, 3, 1, 1},
+    {"64x64x32->32 same", 16, 32, 32, 1, 64, 3, 1, 1},
+    {"32x32x64->64 same", 16, 64, 64, 1, 32, 3, 1, 1},
+    {"16x16x128->128 same", 16, 128, 128, 1, 16, 3, 1, 1},
+    {"8x8x256->256 same", 16, 256, 256, 1, 8, 3, 1, 1},
+    {"32x32x16->16 same", 32, 16, 16, 1, 32, 3, 1, 1},
     {"depthwise 28x28x64", 32, 64, 64, 64, 28, 3, 1, 1},
     {"depthwise 32x32x24", 32, 24, 24, 24, 32, 3, 1, 1},
     {"depthwise 12x12x96", 16, 96, 96, 96, 12, 3, 1, 1},
@@ -68,7 +73,11 @@ static double cpu_now(void)
 static double best_of_parts(const stk_launch *l, double seconds)
 {
     double best[64], sum = 0, start = bench_now();
+    double ready = l->impl->ready ? 1e9 : 0;
     for (int round = 0; round < 3 || bench_now() - start < seconds; round++) {
+        const double first = cpu_now();
+        for (int64_t i = 0; l->impl->ready && i < l->impl->pieces(l); i++) l->impl->ready(l, i);
+        if (cpu_now() - first < ready) ready = cpu_now() - first;
         for (int32_t part = 0; part < l->parts; part++) {
             int64_t lo = l->units * part / l->parts, hi = l->units * (part + 1) / l->parts;
             double begin = cpu_now();
@@ -85,7 +94,7 @@ static double best_of_parts(const stk_launch *l, double seconds)
         double took = cpu_now() - begin;
         if (took < finish) finish = took;
     }
-    return sum + (l->impl->finish ? finish : 0);
+    return sum + ready + (l->impl->finish ? finish : 0);
 }
 
 typedef struct timed {
@@ -140,7 +149,7 @@ static void report(stk_device *device, const char *what, stk_kernel kernel, cons
     stk_free_pages(l.scratch, (size_t)scratch + 1);
 }
 
-static const char *wanted_impl = ""; // "pairs", "tiles": bfloat16
+static const char *wanted_impl = "";
 static stk_dtype dtype = STK_F32;
 
 static void each_impl(stk_device *device, const char *what, stk_kernel kernel, const void *params,
@@ -231,7 +240,7 @@ int main(int argc, char **argv)
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     const char *wanted = argc > 2 ? argv[2] : "";
     if (argc > 3) wanted_impl = argv[3];
-    if (!strcmp(wanted_impl, "pairs") || !strcmp(wanted_impl, "tiles")) dtype = STK_BF16;
+    if (argc > 4 && !strcmp(argv[4], "bfloat16")) dtype = STK_BF16;
     stk_error err;
     stk_device *device = NULL;
     if (threads < 1 || stk_device_open("cpu:0", threads, &device, &err) != STK_OK) {

@@ -62,17 +62,18 @@ static inline void run_whole(const stk_launch *launch, int64_t count)
     for (int64_t i = 0; i < count; i++) run_range(&launch[i], 0, launch[i].units, 0, 0);
 }
 
-static void ready_piece(const stk_launch *l, int64_t piece)
+static void ready_piece(const stk_launch *l, int64_t piece, int32_t share)
 {
     uint64_t start = stk_trace_start();
-    l->impl->ready(l, piece);
+    stk_launch mine = *l;
+    mine.room = (char *)l->room + share * l->room_share;
+    l->impl->ready(&mine, piece);
     stk_trace_span(start, l->label, stk_launch_span_arg(l, (int32_t)piece));
 }
 
 static void ready_on_thread(void *context, int64_t piece, int32_t thread)
 {
-    (void)thread;
-    ready_piece(context, piece);
+    ready_piece(context, piece, thread);
 }
 
 /* What all parts share, by as many threads as the parts run on. */
@@ -82,7 +83,7 @@ static void ready(const stk_cpu *cpu, const stk_launch *l, int32_t threads)
     if (threads > 1 && pieces > 1)
         stk_pool_run_on(cpu->pool, threads, ready_on_thread, (void *)(uintptr_t)l, pieces);
     else
-        for (int64_t i = 0; i < pieces; i++) ready_piece(l, i);
+        for (int64_t i = 0; i < pieces; i++) ready_piece(l, i, 0);
 }
 
 static void finish(const stk_launch *l)

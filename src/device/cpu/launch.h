@@ -81,7 +81,7 @@ struct stk_impl {
     stk_status (*prepare)(stk_launch *launch, stk_error *err); /* (optional) fills state */
     void (*discard)(stk_launch *launch);                       /* (optional) frees state */
     /* (optional) what all parts share is made once, before the first part, in pieces that the threads take: weights packed into scratch.
-     * Reads only args that are not `aligned`: those are whole before the group begins. */
+     * Reads only args that are not `aligned`: those are whole before the group begins. The room is that of the thread, as in run. */
     int64_t (*pieces)(const stk_launch *launch);
     void (*ready)(const stk_launch *launch, int64_t piece);
     void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);

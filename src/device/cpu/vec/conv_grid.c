@@ -104,8 +104,10 @@ static int64_t number_at(bool floats, int64_t i)
     return floats ? i / SIDE * SIDE + i % 2 * TILE_ROWS + i % SIDE / 2 : i;
 }
 
-static void turn(bool floats, const char *points, int64_t numbers, char *to, int64_t row)
+static void turn(bool floats, int64_t count, const char *points, int64_t numbers, char *to,
+                 int64_t row)
 {
+    const vp_part part = vp_part_of(count);
     float zipped[TILE_ROWS][SIDE] __attribute__((aligned(64)));
     for (int64_t j = 0; j < numbers; j += SIDE) {
         stk_pairs_zip((vf_unaligned *)(void *)zipped, (const uint16_t *)(const void *)points + j,
@@ -113,8 +115,8 @@ static void turn(bool floats, const char *points, int64_t numbers, char *to, int
         for (int64_t i = 0; i < SIDE; i += 4) {
             vf out[4];
             vf_turn(&zipped[0][i], SIDE, out);
-            STK_UNROLL for (int r = 0; r < 4; r++) vf_store(
-                (float *)(void *)(to + number_at(floats, j + i + r) * row), out[r]);
+            STK_UNROLL for (int r = 0; r < 4; r++) vp_store_part(
+                (uint16_t *)(void *)(to + number_at(floats, j + i + r) * row), out[r], part);
         }
     }
 }

@@ -63,8 +63,10 @@ typedef struct stk_vec_conv_grid {
     bool (*pack)(const stk_grid_source *s, char *to);
     /* Points of floats, 32 numbers at a time, to their thirds; to[i * plane]. Are there infinite ones? */
     bool (*cut)(int64_t n, const float *from, char *to, int64_t plane);
-    /* 32 points of bfloat16, `numbers` each, a multiple of 32: turned, to + i * row. Those of cut floats get back their order. */
-    void (*turn)(bool floats, const char *points, int64_t numbers, char *to, int64_t row);
+    /* `count` of 32 points of bfloat16, `numbers` each, a multiple of 32: turned, to + i * row. Those of cut floats get back their
+     * order. */
+    void (*turn)(bool floats, int64_t count, const char *points, int64_t numbers, char *to,
+                 int64_t row);
     /* 32 rows of dy, NULL: zeros; `lanes` channels of them as pairs of neighbours. Are there infinite ones? */
     bool (*zip)(bool floats, const void *const *rows, int64_t lanes, char *to);
     /* NULL where the set in use has no tiles. */

@@ -191,6 +191,10 @@ STK_INLINE vf vp_load_part(const uint16_t *from, vp_part p)
 {
     return (vf)_mm512_maskz_loadu_epi16(p, from);
 }
+STK_INLINE void vp_store_part(uint16_t *to, vf v, vp_part p)
+{
+    _mm512_mask_storeu_epi16(to, p, (__m512i)v);
+}
 STK_INLINE void vp_zip(vf even, vf odd, vf out[2])
 {
     static const uint16_t order[32] = {0,  32, 1,  33, 2,  34, 3,  35, 4,  36, 5,
