@@ -155,13 +155,16 @@ static double tolerance_of(const stk_conv *c, stk_kernel kernel, const char *nam
     double taps = (double)volume(c->kernel), terms = taps * (double)c->ic;
     if (kernel == STK_K_CONV_BWD_DATA) terms = taps * (double)c->oc;
     if (kernel == STK_K_CONV_BWD_WEIGHT) terms = (double)(c->n * volume(c->out));
-    return strcmp(name, "winograd6") && strcmp(name, "thirds") && strcmp(name, "grid") ? 1e-5 : 1e-5 * sqrt(terms);
+    return strcmp(name, "winograd6") && strcmp(name, "thirds") && strcmp(name, "grid")
+               ? 1e-5
+               : 1e-5 * sqrt(terms);
 }
 
 /* Numbers of 24 bits, for kernels that cut them into pieces; all others are shown when they lose a bit of a short one. */
 static void lengthen(const char *name, float *x, int64_t n)
 {
-    for (int64_t i = 0; (!strcmp(name, "thirds") || !strcmp(name, "grid")) && i < n; i++) x[i] *= 0.7654321f;
+    for (int64_t i = 0; (!strcmp(name, "thirds") || !strcmp(name, "grid")) && i < n; i++)
+        x[i] *= 0.7654321f;
 }
 
 /* Leaves one number in `sparse` of dy's: of all images, or of every second one only. 1: as it is. */

@@ -50,8 +50,7 @@ static void cut_up(stk_grid_state *s)
         along = stk_max_i64(along, c.points / c.size[s->plan.band]);
         extra = stk_max_i64(extra, p->reach[s->plan.band]);
     }
-    const int64_t most =
-        stk_max_i64(stk_min_i64((weight ? WEIGHT : DATA) / each, MOST), 2 * SIDE);
+    const int64_t most = stk_max_i64(stk_min_i64((weight ? WEIGHT : DATA) / each, MOST), 2 * SIDE);
     s->images = 1;
     s->rows = INT64_MAX / 2;
     if (points <= most)
@@ -83,7 +82,7 @@ static void size_up(stk_grid_state *s)
     else
         r->squares =
             stk_grid_line((stk_ceil_div(together, SIDE) + 1) * (int64_t)sizeof(stk_grid_square));
-    r->total = r->grid + r->row + r->squares + r->at + r->sums + r->turned + r->along;
+    r->total = r->grid + r->row + r->squares + r->at + r->sums + r->turned;
 }
 
 stk_status stk_grid_state_init(stk_grid_state *s, const stk_conv *c, int way, stk_error *err)
@@ -185,8 +184,9 @@ static bool pack_step(const stk_grid_state *s, const stk_grid_phase *p, int64_t 
     const int64_t *order = p->order + p->tap[t].first + first / in;
     const int64_t number = first % in;
     if (number + from.lines <= in) {
-        from.from = w + (back ? (*order * out + j) * in + number : (*order * in + number) * out + j) *
-                            s->size;
+        from.from =
+            w +
+            (back ? (*order * out + j) * in + number : (*order * in + number) * out + j) * s->size;
         return s->vec->pack(&from, to);
     }
     for (int64_t i = 0; i < from.lines; i++)
@@ -245,11 +245,11 @@ stk_grid_desk stk_grid_desk_of(const stk_launch *launch)
     d.at = (int64_t *)(void *)(d.squares + r->squares);
     d.sums = (float *)(void *)((char *)d.at + r->at);
     d.turned = (char *)d.sums + r->sums;
-    d.along = (int64_t *)(void *)(d.turned + r->turned);
     return d;
 }
 
-bool stk_grid_fill(const stk_grid_state *s, const stk_grid_desk *d, const stk_grid_chunk *c, const char *x)
+bool stk_grid_fill(const stk_grid_state *s, const stk_grid_desk *d, const stk_grid_chunk *c,
+                   const char *x)
 {
     const int64_t row = c->size[2] * s->plan.numbers;
     char *to = d->grid;
@@ -307,8 +307,8 @@ static void put_zeros(const stk_grid_state *s, const stk_grid_chunk *c, char *y)
             memset(y + (place + i * c->phase->to_step[2]) * pixel, 0, (size_t)pixel);
 }
 
-static void multiply_chunk(const stk_launch *launch, const stk_grid_desk *d, const stk_grid_chunk *c,
-                           int64_t phase, char *y)
+static void multiply_chunk(const stk_launch *launch, const stk_grid_desk *d,
+                           const stk_grid_chunk *c, int64_t phase, char *y)
 {
     const stk_grid_state *s = launch->state;
     const stk_grid_phase *p = c->phase;
@@ -337,7 +337,8 @@ static void multiply_chunk(const stk_launch *launch, const stk_grid_desk *d, con
 static void run_plainly(const stk_launch *launch, int64_t lo, int64_t hi)
 {
     const stk_grid_state *s = launch->state;
-    const stk_impl *ref = s->plan.way == STK_GRID_BACK ? &stk_impl_conv_bwd_data_ref : &stk_impl_conv_ref;
+    const stk_impl *ref =
+        s->plan.way == STK_GRID_BACK ? &stk_impl_conv_bwd_data_ref : &stk_impl_conv_ref;
     ref->run(launch, lo, hi, 0);
 }
 
@@ -373,7 +374,8 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 
 static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
-    const int64_t floats = ((const stk_grid_state *)launch->state)->room.total / (int64_t)sizeof(float);
+    const int64_t floats =
+        ((const stk_grid_state *)launch->state)->room.total / (int64_t)sizeof(float);
     stk_conv_few_data(launch, lo, hi, part, launch->room,
                       stk_max_i64(floats, stk_conv_few_floats(launch->params)), data_run);
 }

@@ -12,7 +12,7 @@ enum { STK_GRID_SLACK = 64 /* points behind a grid that tiles may read */ };
 
 /* Bytes of each piece of a thread's room. */
 typedef struct stk_grid_room {
-    int64_t grid, row, squares, at, sums, turned, along, total;
+    int64_t grid, row, squares, at, sums, turned, total;
 } stk_grid_room;
 
 typedef struct stk_grid_state {
@@ -31,7 +31,7 @@ typedef struct stk_grid_state {
 
 typedef struct stk_grid_desk {
     char *grid, *row, *squares, *turned;
-    int64_t *at, *along;
+    int64_t *at;
     float *sums;
 } stk_grid_desk;
 

@@ -142,8 +142,7 @@ static void list_pieces(stk_grid_plan *plan, stk_grid_phase *p, const stk_conv *
     for (int64_t m = 0; m < p->merged; m++) {
         stk_grid_piece piece = {.pixels = 1};
         unravel(m, size, at);
-        for (int i = first; i < 3; i++)
-            nth_tap(c, plan->way, i, p->to[i], at[i], &piece.offset[i]);
+        for (int i = first; i < 3; i++) nth_tap(c, plan->way, i, p->to[i], at[i], &piece.offset[i]);
         stk_grid_piece *before = p->pieces ? &p->piece[p->pieces - 1] : NULL;
         if (before && before->offset[0] == piece.offset[0] &&
             before->offset[1] == piece.offset[1] &&
@@ -260,8 +259,7 @@ stk_grid_chunk stk_grid_chunk_of(const stk_grid_plan *plan, const stk_grid_phase
 {
     stk_grid_chunk c = {p, .image = image, .images = images, .row = row};
     c.rows = stk_min_i64(rows, p->count[plan->band] - row);
-    for (int i = 0; i < 3; i++)
-        c.size[i] = (i == plan->band ? c.rows : p->count[i]) + p->reach[i];
+    for (int i = 0; i < 3; i++) c.size[i] = (i == plan->band ? c.rows : p->count[i]) + p->reach[i];
     c.points = volume(c.size);
     c.together = images * c.points;
     return c;
@@ -269,8 +267,8 @@ stk_grid_chunk stk_grid_chunk_of(const stk_grid_plan *plan, const stk_grid_phase
 
 int64_t stk_grid_shift(const stk_grid_chunk *c, const stk_grid_tap *t)
 {
-    return t->grid * c->together +
-           (t->shift[0] * c->size[1] + t->shift[1]) * c->size[2] + t->shift[2];
+    return t->grid * c->together + (t->shift[0] * c->size[1] + t->shift[1]) * c->size[2] +
+           t->shift[2];
 }
 
 int64_t stk_grid_next(const stk_grid_plan *plan, const stk_grid_chunk *c, int64_t at,

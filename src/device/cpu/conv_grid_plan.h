@@ -48,9 +48,9 @@ typedef struct stk_grid_plan {
     int way;
     int64_t source[3], dest[3];
     int64_t source_c, dest_c;
-    int64_t numbers;   /* of a point, of which */
-    int64_t filled;    /* come from the source; phases with fewer have zeros */
-    int64_t all_taps;  /* over all phases: panels of weights have so many taps' steps */
+    int64_t numbers;  /* of a point, of which */
+    int64_t filled;   /* come from the source; phases with fewer have zeros */
+    int64_t all_taps; /* over all phases: panels of weights have so many taps' steps */
     stk_grid_phase *phase;
     int64_t phases;
     int64_t band; /* the axis along which a picture is cut: 0, or 1 where axis 0 has one result */

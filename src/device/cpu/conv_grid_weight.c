@@ -3,11 +3,11 @@
  *
  *     by images    units are images; each part has sums of its own for all weights, which are added up at the end
  *                      scratch    [ for each part: sums | whether it met infinite numbers ]
- *                      room       [ grid | a row of floats | dy in pairs | taps | 32 x 32 sums | the grid turned | steps ]
+ *                      room       [ grid | a row of floats | dy in pairs | taps | 32 x 32 sums | the grid turned ]
  *     across       units are blocks of 32 x 32 weights, for all taps; where weights are many and pixels few. All images are turned
  *                  before, once for all parts
  *                      scratch    [ all grids turned | dy in pairs | whether a piece of them is infinite ]
- *                      room       [ grid | a row of floats | taps | 32 x 32 sums | sums of a block | steps ] */
+ *                      room       [ grid | a row of floats | taps | 32 x 32 sums | sums of a block ] */
 #include "device/cpu/conv_grid.h"
 
 #include "device/cpu/conv_plan.h"
@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { SIDE = STK_GRID_SIDE, STEPS = 32 /* of a stretch, across: what meets stays in L2 */ };
+enum { SIDE = STK_GRID_SIDE, STEPS = 16 /* of dy in a piece */ };
 
 /* ---- sizes -------------------------------------------------------------------------------------------------- */
 
@@ -68,13 +68,11 @@ void stk_grid_size_weight(stk_grid_state *s, int64_t points, int64_t steps)
     stk_grid_room *r = &s->room;
     if (s->across) {
         r->turned = s->plan.all_taps * STK_GRID_SUMS;
-        steps = STEPS;
     } else {
         set_turned(s, points);
         r->turned = s->turned_plane * s->thirds;
         r->squares = dy_bytes(s, steps);
     }
-    r->along = stk_grid_line(steps * (int64_t)sizeof(int64_t));
 }
 
 /* Pieces to be ready: images turned, then stretches of dy. */
@@ -89,8 +87,7 @@ static int64_t scratch(const void *params, int32_t parts)
     stk_grid_state s;
     if (!stk_grid_ask(c, STK_GRID_WEIGHT, &s)) return 0;
     if (!s.across) return (sums_bytes(&s) + STK_ALIGN) * parts;
-    return s.turned_plane * s.thirds + dy_bytes(&s, s.steps) +
-           stk_grid_line(pieces_of(&s, c->n));
+    return s.turned_plane * s.thirds + dy_bytes(&s, s.steps) + stk_grid_line(pieces_of(&s, c->n));
 }
 
 static int64_t room(const void *params)
@@ -214,7 +211,6 @@ static bool add_chunk(const stk_grid_state *s, const stk_grid_desk *d, const stk
                          d->turned + t * s->turned_plane + at * 2, s->turned_row);
     infinite |= zip_dy(s, c, dy, 0, steps, steps, d->squares);
     for (int64_t t = 0; t < p->taps; t++) d->at[t] = stk_grid_shift(c, &p->tap[t]) * 2;
-    for (int64_t i = 0; i < steps; i++) d->along[i] = i * SIDE * 2;
     const stk_grid_weight weight = {.floats = s->floats,
                                     .turned = d->turned,
                                     .row = s->turned_row,
@@ -222,9 +218,9 @@ static bool add_chunk(const stk_grid_state *s, const stk_grid_desk *d, const stk
                                     .at = d->at,
                                     .taps = p->taps,
                                     .numbers = s->plan.numbers,
-                                    .along = d->along,
                                     .steps = steps,
                                     .dy = d->squares,
+                                    .ld = steps,
                                     .panels = s->panels,
                                     .to = sums,
                                     .sums = d->sums};
@@ -267,8 +263,8 @@ static bool finish_images(const stk_launch *launch)
         for (int64_t i = 0; total != sums && i < count; i++) total[i] += sums[i];
     }
     for (int64_t t = 0; total && t < s->plan.all_taps; t++)
-        put_rows(launch, t, 0, s->plan.numbers, 0, s->plan.dest_c,
-                 total + t * s->plan.numbers * ld, ld);
+        put_rows(launch, t, 0, s->plan.numbers, 0, s->plan.dest_c, total + t * s->plan.numbers * ld,
+                 ld);
     return infinite;
 }
 
@@ -324,37 +320,33 @@ static void ready(const stk_launch *launch, int64_t piece)
         return;
     }
     const int64_t first = (piece - n) * STEPS;
-    notes_of(launch)[piece] =
-        zip_dy(s, &all, launch->arg[1], first, stk_min_i64(s->steps - first, STEPS), s->steps,
-               dy_of(launch));
+    notes_of(launch)[piece] = zip_dy(s, &all, launch->arg[1], first,
+                                     stk_min_i64(s->steps - first, STEPS), s->steps, dy_of(launch));
 }
 
 /* 32 numbers by 32 channels, for all taps. */
 static void run_block(const stk_launch *launch, const stk_grid_desk *d, int64_t i, int64_t j)
 {
     const stk_grid_state *s = launch->state;
-    const int64_t taps = s->plan.all_taps, tile = stk_grid_tile(s);
+    const int64_t taps = s->plan.all_taps;
     float *sums = (float *)(void *)d->turned;
-    stk_grid_weight w = {.floats = s->floats,
-                         .row = s->turned_row,
-                         .plane = s->turned_plane,
-                         .at = d->at,
-                         .taps = taps,
-                         .numbers = SIDE,
-                         .along = d->along,
-                         .panels = 1,
-                         .to = sums,
-                         .sums = d->sums};
+    const stk_grid_weight w = {.floats = s->floats,
+                               .turned = (const char *)launch->scratch + i * SIDE * s->turned_row,
+                               .dy = dy_of(launch) + j * s->steps * stk_grid_tile(s),
+                               .steps = s->steps,
+                               .row = s->turned_row,
+                               .plane = s->turned_plane,
+                               .at = d->at,
+                               .taps = taps,
+                               .numbers = SIDE,
+                               .panels = 1,
+                               .to = sums,
+                               .sums = d->sums};
     memset(sums, 0, (size_t)(taps * STK_GRID_SUMS));
-    for (int64_t step = 0; step < s->steps; step += STEPS) {
-        w.steps = stk_min_i64(s->steps - step, STEPS);
-        w.turned = (const char *)launch->scratch + i * SIDE * s->turned_row + step * SIDE * 2;
-        w.dy = dy_of(launch) + (j * s->steps + step) * tile;
-        s->vec->weight(&w);
-    }
+    s->vec->weight(&w);
     for (int64_t t = 0; t < taps; t++)
-        put_rows(launch, t, i * SIDE, SIDE, j * SIDE,
-                 stk_min_i64(s->plan.dest_c - j * SIDE, SIDE), sums + t * SIDE * SIDE, SIDE);
+        put_rows(launch, t, i * SIDE, SIDE, j * SIDE, stk_min_i64(s->plan.dest_c - j * SIDE, SIDE),
+                 sums + t * SIDE * SIDE, SIDE);
 }
 
 static void run_across(const stk_launch *launch, int64_t lo, int64_t hi)
@@ -365,7 +357,6 @@ static void run_across(const stk_launch *launch, int64_t lo, int64_t hi)
     const int64_t blocks = s->plan.numbers / SIDE;
     for (int64_t t = 0; t < s->plan.all_taps; t++)
         d.at[t] = stk_grid_shift(&all, &s->plan.phase->tap[t]) * 2;
-    for (int64_t i = 0; i < STEPS; i++) d.along[i] = i * SIDE * 2;
     for (int64_t block = lo; block < hi; block++)
         run_block(launch, &d, block % blocks, block / blocks);
 }

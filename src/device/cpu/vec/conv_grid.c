@@ -16,7 +16,9 @@ typedef struct stk_grid_sides {
     int64_t row, plane; /* bytes between rows of a, and between its thirds */
     const int64_t *at;  /* of a step: bytes from a */
     int64_t steps;
-    float *to; /* 32 x 32 */
+    float *to; /* 32 x 32, rows so many floats apart; `more`: is added to */
+    int64_t to_row;
+    bool more;
 } stk_grid_sides;
 
 typedef void square_fn(const stk_grid_sides *s, tile *file);
@@ -90,9 +92,9 @@ static bool pack(const stk_grid_source *s, char *to)
     square_of_floats(s, room);
     for (int i = 0; i < TILE_ROWS; i++, to += 2 * TILE_ROW)
         for (int j = 0; j < 2; j++)
-            infinite |= put_thirds(vf_load(&room[i][j * STK_VF]),
-                                   vf_load(&room[i + TILE_ROWS][j * STK_VF]), to + j * TILE_ROW,
-                                   STK_GRID_TILE);
+            infinite |=
+                put_thirds(vf_load(&room[i][j * STK_VF]), vf_load(&room[i + TILE_ROWS][j * STK_VF]),
+                           to + j * TILE_ROW, STK_GRID_TILE);
     return infinite;
 }
 
@@ -135,9 +137,9 @@ static bool zip_floats(const float *even, const float *odd, int64_t lanes, char 
     for (int64_t j = 0; j < SIDE; j += STK_VF, to += TILE_ROW) {
         const bool here = j < lanes;
         const vf_part part = vf_part_of(here ? stk_min_i64(lanes - j, STK_VF) : 1);
-        infinite |= put_thirds(here && even ? vf_load_part(even + j, part) : (vf){0},
-                               here && odd ? vf_load_part(odd + j, part) : (vf){0}, to,
-                               STK_GRID_TILE);
+        infinite |=
+            put_thirds(here && even ? vf_load_part(even + j, part) : (vf){0},
+                       here && odd ? vf_load_part(odd + j, part) : (vf){0}, to, STK_GRID_TILE);
     }
     return infinite;
 }
@@ -197,7 +199,8 @@ static void walk_data(const stk_grid_data *d, const squares_of *squares, tile *f
                         .plane = d->plane,
                         .at = d->at,
                         .steps = d->steps,
-                        .to = d->sums};
+                        .to = d->sums,
+                        .to_row = SIDE};
     for (int64_t j = 0; j < d->channels; j += SIDE, s.b += panel) {
         const int64_t cols = stk_min_i64(d->channels - j, SIDE);
         for (int64_t i = 0; i < d->squares; i++) {
@@ -219,22 +222,27 @@ static void add_square(const float *sums, float *to, int64_t ld)
     }
 }
 
+/* Taps meet the same points again and again: a stretch of them that stays in the first level of the cache, since reading rows at any
+ * address costs two lines for one. Sums of thirds begin at zero, as in gemm_tiles.c. */
 static void walk_weight(const stk_grid_weight *w, const squares_of *squares, tile *file)
 {
-    const int64_t ld = w->panels * SIDE;
-    const int64_t panel = w->steps * (w->floats ? 3 : 1) * STK_GRID_TILE;
-    stk_grid_sides s = {.b = w->dy,
-                        .row = w->row,
-                        .plane = w->plane,
-                        .at = w->along,
-                        .steps = w->steps,
-                        .to = w->sums};
-    for (int64_t j = 0; j < w->panels; j++, s.b += panel)
+    enum { STRETCH = 8 };
+    static const int64_t along[STRETCH] = {0, 64, 128, 192, 256, 320, 384, 448};
+    const int64_t ld = w->panels * SIDE, step = (w->floats ? 3 : 1) * STK_GRID_TILE;
+    stk_grid_sides s = {.row = w->row, .plane = w->plane, .at = along, .to_row = ld, .more = true};
+    if (w->floats) s.to = w->sums, s.to_row = SIDE, s.more = false;
+    for (int64_t j = 0; j < w->panels; j++)
         for (int64_t i = 0; i < w->numbers; i += SIDE)
-            for (int64_t t = 0; t < w->taps; t++) {
-                s.a = w->turned + i * w->row + w->at[t];
-                (*squares)[w->floats][1][1](&s, file);
-                add_square(w->sums, w->to + (t * w->numbers + i) * ld + j * SIDE, ld);
+            for (int64_t k = 0; k < w->steps; k += STRETCH) {
+                s.steps = stk_min_i64(w->steps - k, STRETCH);
+                s.b = w->dy + (j * w->ld + k) * step;
+                for (int64_t t = 0; t < w->taps; t++) {
+                    float *to = w->to + (t * w->numbers + i) * ld + j * SIDE;
+                    s.a = w->turned + i * w->row + w->at[t] + k * SIDE * 2;
+                    if (!w->floats) s.to = to;
+                    (*squares)[w->floats][1][1](&s, file);
+                    if (w->floats) add_square(w->sums, to, ld);
+                }
             }
 }
 

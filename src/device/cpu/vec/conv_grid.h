@@ -43,9 +43,9 @@ typedef struct stk_grid_weight {
     int64_t row, plane; /* bytes of a row; from third to third */
     const int64_t *at;  /* of a tap: bytes into a row of the numbers that it meets, */
     int64_t taps, numbers;
-    const int64_t *along; /* of a step: bytes along a row */
     int64_t steps;
     const char *dy; /* [panel of 32 channels][step][16 pairs of points][32 channels] */
+    int64_t ld;     /* steps from panel to panel */
     int64_t panels;
     float *to; /* [tap][number][panels * 32], added to */
     float *sums;
