@@ -6,6 +6,11 @@
  *     scratch    [ weights of each phase, packed | whether a piece of them is infinite ]
  *     room       [ grid | a row of floats | squares | steps | 32 x 32 sums ]
  *
+ * Where pixels are few, units are panels of 32 channels ("across"): the grids are made once, and each part packs its own weights.
+ *
+ *     scratch    [ grids of each phase | whether one of them, or a panel of weights, is infinite ]
+ *     room       [ a row of floats | squares | steps | 32 x 32 sums | weights of a panel, packed ]
+ *
  * Products of thirds cannot say what becomes of infinite numbers: images that have some are computed again by the reference, and
  * so are weights. NaN spreads by itself. */
 #include "device/cpu/conv_grid.h"
@@ -59,6 +64,20 @@ static void cut_up(stk_grid_state *s)
         s->rows = stk_max_i64(most / along - extra, 1);
 }
 
+/* So few pixels that parts of them would be smaller than what they share: parts are panels of channels then. */
+static void choose_across(stk_grid_state *s, int64_t n)
+{
+    enum { FEW = 1024, MOST = 4 << 20 };
+    for (int64_t i = 0; i < s->plan.phases; i++) {
+        const stk_grid_phase *p = &s->plan.phase[i];
+        const stk_grid_chunk c = stk_grid_chunk_of(&s->plan, p, 0, n, 0, INT64_MAX / 2);
+        const int64_t bytes = (p->grids * c.together + STK_GRID_SLACK) * s->plan.numbers * 2;
+        if (c.together > FEW || bytes * s->thirds * s->plan.phases > MOST) return;
+    }
+    s->across = s->panels > 1;
+    if (s->across) s->images = n, s->rows = INT64_MAX / 2;
+}
+
 static void size_up(stk_grid_state *s)
 {
     const bool weight = s->plan.way == STK_GRID_WEIGHT;
@@ -82,6 +101,10 @@ static void size_up(stk_grid_state *s)
     else
         r->squares =
             stk_grid_line((stk_ceil_div(together, SIDE) + 1) * (int64_t)sizeof(stk_grid_square));
+    if (!weight && s->across) {
+        r->grid = 0;
+        r->turned = steps * stk_grid_tile(s);
+    }
     r->total = r->grid + r->row + r->squares + r->at + r->sums + r->turned;
 }
 
@@ -94,7 +117,10 @@ stk_status stk_grid_state_init(stk_grid_state *s, const stk_conv *c, int way, st
     s->panels = stk_ceil_div(s->plan.dest_c, SIDE);
     cut_up(s);
     s->images = stk_min_i64(s->images, c->n);
-    if (way == STK_GRID_WEIGHT) stk_grid_choose_across(s, c->n);
+    if (way == STK_GRID_WEIGHT)
+        stk_grid_choose_across(s, c->n);
+    else
+        choose_across(s, c->n);
     size_up(s);
     return STK_OK;
 }
@@ -106,13 +132,25 @@ bool stk_grid_ask(const stk_conv *c, int way, stk_grid_state *s)
     return good;
 }
 
-static int64_t pieces_of(const stk_grid_state *s) { return s->plan.phases * s->panels; }
+/* Pieces to be ready: panels of weights, or across the grids of phases; whose notes are followed by those of panels then. */
+static int64_t pieces_of(const stk_grid_state *s)
+{
+    return s->plan.phases * (s->across ? 1 : s->panels);
+}
+
+static int64_t notes(const stk_grid_state *s) { return s->plan.phases * (s->panels + 1); }
+
+/* Of what is made ready. */
+static int64_t shared_bytes(const stk_grid_state *s)
+{
+    return s->across ? s->plan.phases * s->plane * s->thirds : weights_bytes(s);
+}
 
 static int64_t scratch(const void *params, int way, int32_t parts)
 {
     stk_grid_state s;
     (void)parts;
-    return stk_grid_ask(params, way, &s) ? weights_bytes(&s) + stk_grid_line(pieces_of(&s)) : 0;
+    return stk_grid_ask(params, way, &s) ? shared_bytes(&s) + stk_grid_line(notes(&s)) : 0;
 }
 
 static int64_t room_of(const void *params, int way)
@@ -135,13 +173,24 @@ bool stk_grid_takes(const stk_conv *c, int way)
            source * taps >= least && stk_grid_plan_takes(c, way);
 }
 
-static int64_t units(const void *params) { return ((const stk_conv *)params)->n; }
+static int64_t units_of(const stk_conv *c, int way)
+{
+    stk_grid_state s;
+    return stk_grid_ask(c, way, &s) && s.across ? s.panels : c->n;
+}
 
 /* A part should have some hundred pixels. */
-static int64_t grain(const void *params)
+static int64_t grain_of(const stk_conv *c, int way)
 {
-    const stk_conv *c = params;
+    stk_grid_state s;
+    if (stk_grid_ask(c, way, &s) && s.across) return 1;
     return stk_ceil_div(512, stk_max_i64(c->out[0] * c->out[1] * c->out[2], 1));
+}
+
+static uint32_t aligned_of(const stk_conv *c, int way)
+{
+    stk_grid_state s;
+    return stk_grid_ask(c, way, &s) && !s.across ? stk_conv_data_aligned(c) : 0;
 }
 
 void stk_grid_discard(stk_launch *launch)
@@ -160,6 +209,49 @@ stk_status stk_grid_prepare(stk_launch *launch, int way, stk_error *err)
     const stk_status status = stk_grid_state_init(s, launch->params, way, err);
     if (status != STK_OK) stk_grid_discard(launch);
     return status;
+}
+
+/* ---- the grid ---------------------------------------------------------------------------------------------------- */
+
+stk_grid_desk stk_grid_desk_of(const stk_launch *launch)
+{
+    const stk_grid_room *r = &((const stk_grid_state *)launch->state)->room;
+    stk_grid_desk d = {.grid = launch->room};
+    d.row = d.grid + r->grid;
+    d.squares = d.row + r->row;
+    d.at = (int64_t *)(void *)(d.squares + r->squares);
+    d.sums = (float *)(void *)((char *)d.at + r->at);
+    d.turned = (char *)d.sums + r->sums;
+    return d;
+}
+
+/* Across, the grid of a phase is shared. */
+static stk_grid_desk desk_across(const stk_launch *launch, int64_t phase)
+{
+    const stk_grid_state *s = launch->state;
+    stk_grid_desk d = stk_grid_desk_of(launch);
+    d.grid = (char *)launch->scratch + phase * s->plane * s->thirds;
+    return d;
+}
+
+bool stk_grid_fill(const stk_grid_state *s, const stk_grid_desk *d, const stk_grid_chunk *c,
+                   const char *x)
+{
+    const int64_t row = c->size[2] * s->plan.numbers;
+    char *to = d->grid;
+    bool infinite = false;
+    for (int64_t g = 0; g < c->phase->grids; g++)
+        for (int64_t image = 0; image < c->images; image++)
+            for (int64_t i = 0; i < c->size[0] * c->size[1]; i++, to += row * 2) {
+                char *numbers = s->floats ? d->row : to;
+                stk_grid_row(&s->plan, c, g, image, i / c->size[1], i % c->size[1], x, s->size,
+                             numbers);
+                if (s->floats)
+                    infinite |= s->vec->cut(row, (const float *)(void *)d->row, to, s->plane);
+            }
+    for (int64_t t = 0; t < s->thirds; t++)
+        memset(to + t * s->plane, 0, (size_t)(STK_GRID_SLACK * s->plan.numbers * 2));
+    return infinite;
 }
 
 /* ---- weights, packed ------------------------------------------------------------------------------------------- */
@@ -211,61 +303,37 @@ static char *weights_of(const stk_launch *launch, int64_t phase)
 
 static char *notes_of(const stk_launch *launch)
 {
-    const stk_grid_state *s = launch->state;
-    return (char *)launch->scratch + weights_bytes(s);
+    return (char *)launch->scratch + shared_bytes(launch->state);
+}
+
+static bool pack_panel(const stk_grid_state *s, const stk_grid_phase *p, int64_t panel,
+                       const char *w, char *to)
+{
+    bool infinite = false;
+    for (int64_t t = 0; t < p->taps; t++)
+        for (int64_t first = 0; first < s->plan.numbers; first += SIDE, to += stk_grid_tile(s))
+            infinite |= pack_step(s, p, t, first, panel * SIDE, w, to);
+    return infinite;
 }
 
 static void ready(const stk_launch *launch, int64_t piece)
 {
     const stk_grid_state *s = launch->state;
-    const int64_t phase = piece / s->panels, panel = piece % s->panels;
+    const int64_t phase = s->across ? piece : piece / s->panels, panel = piece % s->panels;
     const stk_grid_phase *p = &s->plan.phase[phase];
+    if (s->across) {
+        stk_grid_desk d = desk_across(launch, phase);
+        const stk_grid_chunk c = stk_grid_chunk_of(&s->plan, p, 0, s->images, 0, s->rows);
+        notes_of(launch)[piece] = p->taps && stk_grid_fill(s, &d, &c, launch->arg[0]);
+        return;
+    }
     char *to = weights_of(launch, phase) + phase_bytes(s, p) / s->panels * panel;
-    bool infinite = false;
-    for (int64_t t = 0; t < p->taps; t++)
-        for (int64_t first = 0; first < s->plan.numbers; first += SIDE, to += stk_grid_tile(s))
-            infinite |= pack_step(s, p, t, first, panel * SIDE, launch->arg[1], to);
-    notes_of(launch)[piece] = infinite;
+    notes_of(launch)[piece] = pack_panel(s, p, panel, launch->arg[1], to);
 }
 
-static bool weights_are_infinite(const stk_launch *launch)
+static bool pieces_are_infinite(const stk_launch *launch)
 {
-    const stk_grid_state *s = launch->state;
-    return memchr(notes_of(launch), 1, (size_t)pieces_of(s)) != NULL;
-}
-
-/* ---- the grid ---------------------------------------------------------------------------------------------------- */
-
-stk_grid_desk stk_grid_desk_of(const stk_launch *launch)
-{
-    const stk_grid_room *r = &((const stk_grid_state *)launch->state)->room;
-    stk_grid_desk d = {.grid = launch->room};
-    d.row = d.grid + r->grid;
-    d.squares = d.row + r->row;
-    d.at = (int64_t *)(void *)(d.squares + r->squares);
-    d.sums = (float *)(void *)((char *)d.at + r->at);
-    d.turned = (char *)d.sums + r->sums;
-    return d;
-}
-
-bool stk_grid_fill(const stk_grid_state *s, const stk_grid_desk *d, const stk_grid_chunk *c,
-                   const char *x)
-{
-    const int64_t row = c->size[2] * s->plan.numbers;
-    char *to = d->grid;
-    bool infinite = false;
-    for (int64_t g = 0; g < c->phase->grids; g++)
-        for (int64_t image = 0; image < c->images; image++)
-            for (int64_t i = 0; i < c->size[0] * c->size[1]; i++, to += row * 2) {
-                char *numbers = s->floats ? d->row : to;
-                stk_grid_row(&s->plan, c, g, image, i / c->size[1], i % c->size[1], x, s->size,
-                             numbers);
-                if (s->floats)
-                    infinite |= s->vec->cut(row, (const float *)(void *)d->row, to, s->plane);
-            }
-    for (int64_t t = 0; t < s->thirds; t++)
-        memset(to + t * s->plane, 0, (size_t)(STK_GRID_SLACK * s->plan.numbers * 2));
-    return infinite;
+    return memchr(notes_of(launch), 1, (size_t)pieces_of(launch->state)) != NULL;
 }
 
 /* ---- forward and backward data --------------------------------------------------------------------------------- */
@@ -307,10 +375,10 @@ static void put_zeros(const stk_grid_state *s, const stk_grid_chunk *c, char *y)
             memset(y + (place + i * c->phase->to_step[2]) * pixel, 0, (size_t)pixel);
 }
 
-static void multiply_chunk(const stk_launch *launch, const stk_grid_desk *d,
-                           const stk_grid_chunk *c, int64_t phase, char *y)
+/* Squares and steps of a chunk; its weights are to be named. */
+static stk_grid_data chunk_data(const stk_grid_state *s, const stk_grid_desk *d,
+                                const stk_grid_chunk *c, char *y)
 {
-    const stk_grid_state *s = launch->state;
     const stk_grid_phase *p = c->phase;
     const int64_t point = s->plan.numbers * 2;
     stk_grid_square *square = (stk_grid_square *)(void *)d->squares;
@@ -318,19 +386,18 @@ static void multiply_chunk(const stk_launch *launch, const stk_grid_desk *d,
     for (int64_t t = 0; t < p->taps; t++)
         for (int64_t block = 0; block < blocks_of(s); block++)
             d->at[steps++] = stk_grid_shift(c, &p->tap[t]) * point + block * SIDE * 2;
-    const stk_grid_data data = {.floats = s->floats,
-                                .grid = d->grid,
-                                .point = point,
-                                .plane = s->plane,
-                                .at = d->at,
-                                .steps = steps,
-                                .weights = weights_of(launch, phase),
-                                .square = square,
-                                .squares = list_squares(s, c, square),
-                                .y = y,
-                                .channels = s->plan.dest_c,
-                                .sums = d->sums};
-    s->vec->data(&data);
+    return (stk_grid_data){.floats = s->floats,
+                           .grid = d->grid,
+                           .point = point,
+                           .plane = s->plane,
+                           .at = d->at,
+                           .steps = steps,
+                           .last = s->plan.dest_c,
+                           .square = square,
+                           .squares = list_squares(s, c, square),
+                           .y = y,
+                           .channels = s->plan.dest_c,
+                           .sums = d->sums};
 }
 
 /* Results lo..hi by the reference. */
@@ -342,12 +409,50 @@ static void run_plainly(const stk_launch *launch, int64_t lo, int64_t hi)
     ref->run(launch, lo, hi, 0);
 }
 
+/* Panels lo..hi of all images; their weights are packed here, as nobody else needs them. */
+static void run_across(const stk_launch *launch, int64_t lo, int64_t hi)
+{
+    const stk_grid_state *s = launch->state;
+    for (int64_t i = 0; i < s->plan.phases; i++) {
+        const stk_grid_phase *p = &s->plan.phase[i];
+        const stk_grid_desk d = desk_across(launch, i);
+        const stk_grid_chunk c = stk_grid_chunk_of(&s->plan, p, 0, s->images, 0, s->rows);
+        if (!p->taps) {
+            if (!lo) put_zeros(s, &c, launch->arg[2]);
+            continue;
+        }
+        stk_grid_data data = chunk_data(s, &d, &c, launch->arg[2]);
+        data.weights = d.turned;
+        for (int64_t panel = lo; panel < hi; panel++) {
+            notes_of(launch)[pieces_of(s) + i * s->panels + panel] =
+                pack_panel(s, p, panel, launch->arg[1], d.turned);
+            data.first = panel * SIDE;
+            data.last = stk_min_i64(data.first + SIDE, s->plan.dest_c);
+            s->vec->data(&data);
+        }
+    }
+}
+
+/* Across, parts do not have whole images. */
+static void finish(const stk_launch *launch)
+{
+    const stk_grid_state *s = launch->state;
+    bool infinite = s->across && pieces_are_infinite(launch);
+    for (int64_t i = 0; s->across && i < s->plan.phases * s->panels; i++)
+        infinite |= s->plan.phase[i / s->panels].taps && notes_of(launch)[pieces_of(s) + i];
+    if (infinite) run_plainly(launch, 0, ((const stk_conv *)launch->params)->n);
+}
+
 static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     const stk_grid_state *s = launch->state;
     const stk_grid_desk d = stk_grid_desk_of(launch);
     (void)part;
-    if (weights_are_infinite(launch)) {
+    if (s->across) {
+        run_across(launch, lo, hi);
+        return;
+    }
+    if (pieces_are_infinite(launch)) {
         run_plainly(launch, lo, hi);
         return;
     }
@@ -365,7 +470,9 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
                     continue;
                 }
                 infinite |= stk_grid_fill(s, &d, &c, launch->arg[0]);
-                multiply_chunk(launch, &d, &c, i, y);
+                stk_grid_data data = chunk_data(s, &d, &c, y);
+                data.weights = weights_of(launch, i);
+                s->vec->data(&data);
             }
         }
         if (infinite) run_plainly(launch, image, image + images);
@@ -374,10 +481,13 @@ static void data_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 
 static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
-    const int64_t floats =
-        ((const stk_grid_state *)launch->state)->room.total / (int64_t)sizeof(float);
-    stk_conv_few_data(launch, lo, hi, part, launch->room,
-                      stk_max_i64(floats, stk_conv_few_floats(launch->params)), data_run);
+    const stk_grid_state *s = launch->state;
+    const int64_t floats = s->room.total / (int64_t)sizeof(float);
+    if (s->across)
+        data_run(launch, lo, hi, part);
+    else
+        stk_conv_few_data(launch, lo, hi, part, launch->room,
+                          stk_max_i64(floats, stk_conv_few_floats(launch->params)), data_run);
 }
 
 /* ---- two kernels ------------------------------------------------------------------------------------------------ */
@@ -390,7 +500,10 @@ static stk_status prepare(stk_launch *launch, int way, stk_error *err)
 #define WAY(word, WAY_)                                                                            \
     STK_CONV_WAY(word, WAY_)                                                                       \
     static bool word##_supports(const void *params) { return stk_grid_takes(params, WAY_); }       \
-    static int64_t word##_room(const void *params) { return room_of(params, WAY_); }
+    static int64_t word##_room(const void *params) { return room_of(params, WAY_); }               \
+    static int64_t word##_units(const void *params) { return units_of(params, WAY_); }             \
+    static int64_t word##_grain(const void *params) { return grain_of(params, WAY_); }             \
+    static uint32_t word##_aligned(const void *params) { return aligned_of(params, WAY_); }
 WAY(forward, STK_GRID_FORWARD)
 WAY(back, STK_GRID_BACK)
 
@@ -398,27 +511,29 @@ const stk_impl stk_impl_conv_grid = {.name = "grid",
                                      .kernel = STK_K_CONV,
                                      .rank = 4,
                                      .supports = forward_supports,
-                                     .units = units,
-                                     .grain = grain,
-                                     .aligned = stk_conv_data_aligned,
+                                     .units = forward_units,
+                                     .grain = forward_grain,
+                                     .aligned = forward_aligned,
                                      .scratch = forward_scratch,
                                      .room = forward_room,
                                      .prepare = forward_prepare,
                                      .discard = stk_grid_discard,
                                      .pieces = pieces,
                                      .ready = ready,
-                                     .run = data_run};
+                                     .run = data_run,
+                                     .finish = finish};
 const stk_impl stk_impl_conv_bwd_data_grid = {.name = "grid",
                                               .kernel = STK_K_CONV_BWD_DATA,
                                               .rank = 4,
                                               .supports = back_supports,
-                                              .units = units,
-                                              .grain = grain,
-                                              .aligned = stk_conv_data_aligned,
+                                              .units = back_units,
+                                              .grain = back_grain,
+                                              .aligned = back_aligned,
                                               .scratch = back_scratch,
                                               .room = back_room,
                                               .prepare = back_prepare,
                                               .discard = stk_grid_discard,
                                               .pieces = pieces,
                                               .ready = ready,
-                                              .run = back_run};
+                                              .run = back_run,
+                                              .finish = finish};

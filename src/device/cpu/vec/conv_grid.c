@@ -201,8 +201,8 @@ static void walk_data(const stk_grid_data *d, const squares_of *squares, tile *f
                         .steps = d->steps,
                         .to = d->sums,
                         .to_row = SIDE};
-    for (int64_t j = 0; j < d->channels; j += SIDE, s.b += panel) {
-        const int64_t cols = stk_min_i64(d->channels - j, SIDE);
+    for (int64_t j = d->first; j < d->last; j += SIDE, s.b += panel) {
+        const int64_t cols = stk_min_i64(d->last - j, SIDE);
         for (int64_t i = 0; i < d->squares; i++) {
             const stk_grid_square *square = &d->square[i];
             s.a = d->grid + square->start * d->point;

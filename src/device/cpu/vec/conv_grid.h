@@ -29,12 +29,13 @@ typedef struct stk_grid_data {
     int64_t point, plane; /* bytes of a point; from third to third */
     const int64_t *at;    /* of a step: bytes from the point of the result */
     int64_t steps;
-    const char *weights; /* of all panels */
+    const char *weights; /* of panels for the channels from `first` on; a whole panel each, */
+    int64_t first, last; /* the last one may be the last of all */
     const stk_grid_square *square;
     int64_t squares;
-    char *y; /* pixel 0 */
-    int64_t channels;
-    float *sums; /* STK_GRID_SUMS */
+    char *y;          /* pixel 0, channel 0 */
+    int64_t channels; /* of a pixel */
+    float *sums;      /* STK_GRID_SUMS */
 } stk_grid_data;
 
 typedef struct stk_grid_weight {
