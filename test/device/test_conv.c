@@ -155,16 +155,13 @@ static double tolerance_of(const stk_conv *c, stk_kernel kernel, const char *nam
     double taps = (double)volume(c->kernel), terms = taps * (double)c->ic;
     if (kernel == STK_K_CONV_BWD_DATA) terms = taps * (double)c->oc;
     if (kernel == STK_K_CONV_BWD_WEIGHT) terms = (double)(c->n * volume(c->out));
-    return strcmp(name, "winograd6") && strcmp(name, "thirds") && strcmp(name, "grid")
-               ? 1e-5
-               : 1e-5 * sqrt(terms);
+    return strcmp(name, "winograd6") && strcmp(name, "grid") ? 1e-5 : 1e-5 * sqrt(terms);
 }
 
 /* Numbers of 24 bits, for kernels that cut them into pieces; all others are shown when they lose a bit of a short one. */
 static void lengthen(const char *name, float *x, int64_t n)
 {
-    for (int64_t i = 0; (!strcmp(name, "thirds") || !strcmp(name, "grid")) && i < n; i++)
-        x[i] *= 0.7654321f;
+    for (int64_t i = 0; !strcmp(name, "grid") && i < n; i++) x[i] *= 0.7654321f;
 }
 
 /* Leaves one number in `sparse` of dy's: of all images, or of every second one only. 1: as it is. */
@@ -270,8 +267,8 @@ static void *halves(const float *from, int64_t n)
 }
 
 static const char *const half_names[] = {"onednn",    "taps", "pairs", "winograd",
-                                         "winograd6", "wide", "tiles", "grid"};
-enum { HALF_NAMES = sizeof half_names / sizeof half_names[0], TILES = HALF_NAMES - 2 };
+                                         "winograd6", "wide", "grid"};
+enum { HALF_NAMES = sizeof half_names / sizeof half_names[0], GRID = HALF_NAMES - 1 };
 
 static void compare_halves(const conv_case *k, stk_kernel kernel, const char *name, int64_t sparse)
 {
@@ -312,7 +309,7 @@ TEST(bfloat16_agrees_with_ref)
         if (!stk_vec_find(sets[set])) continue;
         stk_vec_use(stk_vec_find(sets[set]));
         for (int i = 0; i < KERNELS; i++)
-            for (int j = set ? TILES : 0; j < HALF_NAMES; j++)
+            for (int j = set ? GRID : 0; j < HALF_NAMES; j++)
                 for (int k = 0; k < CASES; k++) {
                     stk_conv c = problem(&cases[k], STK_BF16);
                     taken[j] += takes_problem(kernels[i], half_names[j], &c);
@@ -320,9 +317,9 @@ TEST(bfloat16_agrees_with_ref)
                     if (i && stk_conv_few_floats(&c))
                         compare_halves(&cases[k], kernels[i], half_names[j], 40);
                 }
-        for (int j = 1; j < TILES; j++)
+        for (int j = 1; j < GRID; j++)
             CHECK(set || !stk_isa_has_pairs() || taken[j] > (j > 1 ? 20 : 15));
-        for (int j = TILES; j < HALF_NAMES; j++) CHECK(taken[j] > 30 || !set);
+        for (int j = GRID; j < HALF_NAMES; j++) CHECK(taken[j] > 30 || !set);
     }
     stk_vec_use(NULL);
 }
@@ -374,12 +371,11 @@ TEST(bits_do_not_depend_on_the_cut)
 TEST(floats_in_thirds_agree_with_ref)
 {
     static const char *const sets[] = {"amx", "amx-emulated"};
-    static const char *const ways[] = {"thirds", "grid"};
-    for (int x = 0; x < 4; x++) {
+    static const char way[] = "grid";
+    for (int set = 0; set < 2; set++) {
         int taken = 0;
-        const char *way = ways[x % 2];
-        if (!stk_vec_find(sets[x / 2])) continue;
-        stk_vec_use(stk_vec_find(sets[x / 2]));
+        if (!stk_vec_find(sets[set])) continue;
+        stk_vec_use(stk_vec_find(sets[set]));
         for (int i = 0; i < KERNELS; i++)
             for (int k = 0; k < CASES; k++) {
                 stk_conv c = problem(&cases[k], STK_F32);

@@ -1,6 +1,5 @@
-/* Convolutions of bfloat16 by dot products of pairs or of tiles, and of floats by tiles of their thirds. What the pixels read is gathered into dense rows, some hundred
- * pixels at a time, and multiplied (vec/gemm_pairs.c, vec/gemm_tiles.c); copying costs 2 / output channels of the product by
- * pairs. Where a pixel reads one pixel, and neighbours read neighbours, the source itself is these rows.
+/* Convolutions of bfloat16 by dot products of pairs. What the pixels read is gathered into dense rows, some hundred pixels at a time,
+ * and multiplied (vec/gemm_pairs.c); copying costs 2 / output channels of the product. Where a pixel reads one pixel, and neighbours read neighbours, the source itself is these rows.
  *
  * Two neighbouring channels of bfloat16 take the place of one float, so phases, bands and runs are those of the float kernels with half of
  * the source's channels (conv_plan.h). Where these are odd (the first layer of image nets) elements are single numbers, and pairs are made
@@ -8,8 +7,8 @@
  *
  * Scratch of one part, each piece rounded up to a cache line:
  *
- *     [ band | rows | results, where pixels lie apart | their places | weights, turned for backward data
- *       | weights, packed for tiles | of the product | sums of backward weight ] */
+ *     [ band | rows | results, where pixels lie apart | their places | weights, turned for backward data | of the product
+ *       | sums of backward weight ] */
 #include "base/memory.h"
 #include "device/cpu/conv_few.h"
 #include "device/cpu/conv_plan.h"
@@ -27,12 +26,12 @@ enum {
 }; /* fewer results per pixel: gathering costs as much as multiplying, lanes stay empty */
 enum { ODD_RESULTS = 48, ODD_TERMS = 24 }; /* so many where elements are gathered one by one */
 
-enum { FORWARD, BACK, WEIGHT, TILES = 4 }; /* one of three, and by tiles */
+enum { FORWARD, BACK, WEIGHT };
 
 typedef struct pairs_sizes {
     int64_t pixels; /* gathered at a time */
     int64_t ld;     /* floats between their rows */
-    int64_t band, rows, results, places, turned, packed, product, sums, total; /* bytes */
+    int64_t band, rows, results, places, turned, product, sums, total; /* bytes */
 } pairs_sizes;
 
 typedef struct pairs_state {
@@ -42,7 +41,6 @@ typedef struct pairs_state {
     int kind;
     bool in_place; /* no gathering */
     const stk_vec *vec;
-    const stk_vec_gemm_tiles *tiles; /* NULL: by pairs */
     stk_conv_phases all;
 } pairs_state;
 
@@ -51,20 +49,14 @@ static int64_t line(int64_t bytes) { return stk_round_up(bytes, STK_ALIGN); }
 
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
-static int kind_of(int way) { return way & ~TILES; }
-
-/* Numbers in the place of a float. */
-static int64_t per_place(const stk_conv *c) { return c->dtype == STK_F32 ? 1 : 2; }
-
-static void init_plan(const stk_conv *c, int way, stk_conv *halved, stk_conv_plan *plan)
+static void init_plan(const stk_conv *c, int kind, stk_conv *halved, stk_conv_plan *plan)
 {
-    const int kind = kind_of(way);
-    const bool odd = c->dtype == STK_BF16 && kind != BACK && c->ic % 2;
+    const bool odd = kind != BACK && c->ic % 2;
     *halved = *c;
     if (kind == BACK)
-        halved->oc /= per_place(c);
+        halved->oc /= 2;
     else if (!odd)
-        halved->ic /= per_place(c);
+        halved->ic /= 2;
     stk_conv_plan_init(plan, halved, kind == BACK, DATA_BAND, DATA_BAND);
     if (odd) plan->size = sizeof(uint16_t);
 }
@@ -94,21 +86,16 @@ static stk_gemm product_of(const stk_conv_plan *plan, int kind, int64_t pixels, 
     return g;
 }
 
-/* Tiles go through weights and sums faster than the cache brings them, so more pixels pass them together; whole squares. */
-static int64_t pixels_of(int way, int64_t terms)
+static int64_t pixels_of(int64_t terms)
 {
-    enum { TILE_ROWS = 1 << 18, TILE_SUMS = 1 << 20, SIDE = 32 };
-    const int64_t room = !(way & TILES) ? ROWS : kind_of(way) == WEIGHT ? TILE_SUMS : TILE_ROWS;
-    const int64_t pixels = stk_min_i64(stk_max_i64(room / terms, PIXELS_LEAST), PIXELS_MOST);
-    return way & TILES ? pixels / SIDE * SIDE : pixels;
+    return stk_min_i64(stk_max_i64(ROWS / terms, PIXELS_LEAST), PIXELS_MOST);
 }
 
-static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
+static void size_up(const stk_conv_plan *plan, int kind, pairs_sizes *s)
 {
-    const int kind = kind_of(way);
     const int64_t terms = plan->rows, phases = stk_conv_plan_phases(plan);
-    const int64_t size = stk_dtype_size((stk_dtype)plan->conv->dtype);
-    *s = (pairs_sizes){.ld = stk_round_up(terms, GAP) + GAP, .pixels = pixels_of(way, terms)};
+    const int64_t size = sizeof(uint16_t);
+    *s = (pairs_sizes){.ld = stk_round_up(terms, GAP) + GAP, .pixels = pixels_of(terms)};
     s->band = line(stk_conv_plan_band(plan) * plan->size);
     s->rows = line(s->pixels * s->ld * plan->size);
     if (phases > 1) {
@@ -117,23 +104,16 @@ static void size_up(const stk_conv_plan *plan, int way, pairs_sizes *s)
     }
     if (kind == BACK) s->turned = line(plan->rows * plan->dest_c * 4);
     const stk_gemm g = product_of(plan, kind, s->pixels, per(plan) * terms, s->ld);
-    const stk_vec *vec = stk_vec_get();
-    if (way & TILES) {
-        if (kind != WEIGHT) s->packed = line(vec->gemm_tiles->packed(&g));
-        s->product = line(vec->gemm_tiles->scratch(&g, kind != WEIGHT));
-    } else {
-        s->product = line(vec->gemm_pairs->scratch(&g));
-    }
+    s->product = line(stk_vec_get()->gemm_pairs->scratch(&g));
     if (kind == WEIGHT) s->sums = line(per(plan) * plan->rows * plan->dest_c * 4);
-    s->total =
-        s->band + s->rows + s->results + s->places + s->turned + s->packed + s->product + s->sums;
+    s->total = s->band + s->rows + s->results + s->places + s->turned + s->product + s->sums;
 }
 
-static bool fits(const stk_conv *c, int kind)
+static bool pairs_support(const stk_conv *c, int kind)
 {
     double phases = 1, taps = 1, reach = 1;
-    const bool odd = c->dtype == STK_BF16 && (kind == BACK ? c->oc : c->ic) % 2;
-    if (c->groups != 1 || !stk_isa_has_pairs()) return false;
+    const bool odd = (kind == BACK ? c->oc : c->ic) % 2;
+    if (c->dtype != STK_BF16 || c->groups != 1 || !stk_isa_has_pairs()) return false;
     if ((kind == BACK && odd) || c->n < 1) return false;
     if (odd && (c->oc < ODD_RESULTS || volume(c->kernel) * c->ic < ODD_TERMS)) return false;
     if ((kind == BACK ? c->ic : c->oc) < NARROW) return false;
@@ -148,21 +128,6 @@ static bool fits(const stk_conv *c, int kind)
     stk_conv_plan plan;
     init_plan(c, kind, &halved, &plan);
     return stk_conv_plan_band(&plan) >= 0;
-}
-
-static bool pairs_support(const stk_conv *c, int kind)
-{
-    return c->dtype == STK_BF16 && fits(c, kind);
-}
-
-/* Fewer than a tile of results or terms is mostly padding; floats have to be cut into thirds for so few results. */
-static bool tiles_support(const stk_conv *c, int kind, stk_dtype dtype)
-{
-    const int64_t least = dtype == STK_F32 ? 48 : 16;
-    const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
-    const int64_t results = kind == BACK ? c->ic : c->oc, source = kind == BACK ? c->oc : c->ic;
-    return c->dtype == dtype && stk_isa_has_tiles() && fits(c, kind) && results >= least &&
-           source % per_place(c) == 0 && source * taps >= least;
 }
 
 static int64_t scratch(const stk_conv *c, int way, int32_t parts)
@@ -217,11 +182,10 @@ static stk_status prepare(stk_launch *launch, int way, stk_error *err)
 {
     pairs_state *s = launch->state = stk_calloc(1, sizeof *s);
     if (!s) return stk_fail_memory(err, "a convolution", sizeof *s);
-    s->kind = kind_of(way);
+    s->kind = way;
     init_plan(launch->params, way, &s->halved, &s->plan);
     size_up(&s->plan, way, &s->size);
     s->vec = stk_vec_get();
-    if (way & TILES) s->tiles = s->vec->gemm_tiles;
     stk_status status = stk_conv_phases_make(&s->plan, &s->all, err);
     if (status != STK_OK)
         discard(launch);
@@ -241,7 +205,7 @@ typedef struct basket {
     float *band, *sums;
     char *rows, *results;
     int64_t *places; /* pixels, where they lie apart */
-    void *packed, *product;
+    void *product;
     const char *source;   /* what is multiplied: rows, or images in place; */
     int64_t ld;           /* elements between its pixels */
     int64_t first, held;  /* pixels: of the first row, and rows */
@@ -257,8 +221,7 @@ static basket open_basket(const pairs_state *s, char *memory, const void *w, voi
     b.results = memory += z->rows;
     b.places = (int64_t *)(void *)(memory += z->results);
     memory += z->places + z->turned;
-    b.packed = memory;
-    b.product = memory += z->packed;
+    b.product = memory;
     b.sums = (float *)(void *)(memory + z->product);
     b.source = b.rows;
     b.ld = z->ld;
@@ -288,9 +251,8 @@ static void empty_basket(basket *b)
     } else {
         job.b = right_of(b);
         job.c = s->all.count > 1 ? b->results : y;
-        job.packed = s->tiles ? b->packed : NULL;
     }
-    (s->tiles ? s->tiles->run : s->vec->gemm_pairs->run)(&job);
+    s->vec->gemm_pairs->run(&job);
     for (int64_t i = 0; s->all.count > 1 && i < b->held; i++)
         memcpy(b->y + b->places[i] * pixel, b->results + i * pixel, (size_t)pixel);
     b->first += b->held;
@@ -368,14 +330,6 @@ static void put_in_place(basket *b, const char *x, int64_t images)
     }
 }
 
-/* The weights of a phase, once for all its pixels. */
-static void pack_weights(const basket *b)
-{
-    const pairs_state *s = b->s;
-    const stk_gemm g = product_of(&s->plan, s->kind, 1, b->terms, b->ld);
-    s->tiles->pack(&g, right_of(b), b->packed);
-}
-
 static void put_phases(basket *b, const char *x, int64_t images)
 {
     const pairs_state *s = b->s;
@@ -385,7 +339,6 @@ static void put_phases(basket *b, const char *x, int64_t images)
         b->terms = 0;
         b->first = 0;
         for (int64_t r = 0; r < p->runs; r++) b->terms += per(&s->plan) * p->run[r].n;
-        if (s->tiles && s->kind != WEIGHT) pack_weights(b);
         if (s->in_place) {
             put_in_place(b, x, images);
             continue;
@@ -484,62 +437,44 @@ static void weight_finish(const stk_launch *launch)
 
 /* ---- three kernels ------------------------------------------------------------------------------------ */
 
-#define SUPPORTS(word, kind)                                                                       \
-    static bool word##_supports(const void *params) { return pairs_support(params, kind); }        \
-    static bool word##_tiles_supports(const void *params)                                          \
-    {                                                                                              \
-        return tiles_support(params, kind, STK_BF16);                                              \
-    }                                                                                              \
-    static bool word##_thirds_supports(const void *params)                                         \
-    {                                                                                              \
-        return tiles_support(params, kind, STK_F32);                                               \
-    }
-SUPPORTS(forward, FORWARD)
-SUPPORTS(back, BACK)
-SUPPORTS(weight, WEIGHT)
-STK_CONV_WAY(forward, FORWARD)
-STK_CONV_WAY(back, BACK)
-STK_CONV_WAY(weight, WEIGHT)
-STK_CONV_WAY(forward_tiles, FORWARD | TILES)
-STK_CONV_WAY(back_tiles, BACK | TILES)
-STK_CONV_WAY(weight_tiles, WEIGHT | TILES)
+#define WAY(word, kind)                                                                            \
+    STK_CONV_WAY(word, kind)                                                                       \
+    static bool word##_supports(const void *params) { return pairs_support(params, kind); }
+WAY(forward, FORWARD)
+WAY(back, BACK)
+WAY(weight, WEIGHT)
 
-/* word: of supports; way: of scratch and prepare. */
-#define IMPLS(title, rank_, word, way)                                                             \
-    const stk_impl stk_impl_conv_##title = {.name = #title,                                        \
-                                            .kernel = STK_K_CONV,                                  \
-                                            .rank = rank_,                                         \
-                                            .supports = forward##word##_supports,                  \
-                                            .units = units,                                        \
-                                            .grain = data_grain,                                   \
-                                            .aligned = stk_conv_data_aligned,                      \
-                                            .scratch = forward##way##_scratch,                     \
-                                            .prepare = forward##way##_prepare,                     \
-                                            .discard = discard,                                    \
-                                            .run = data_run};                                      \
-    const stk_impl stk_impl_conv_bwd_data_##title = {.name = #title,                               \
-                                                     .kernel = STK_K_CONV_BWD_DATA,                \
-                                                     .rank = rank_,                                \
-                                                     .supports = back##word##_supports,            \
-                                                     .units = units,                               \
-                                                     .grain = data_grain,                          \
-                                                     .aligned = stk_conv_data_aligned,             \
-                                                     .scratch = back##way##_scratch,               \
-                                                     .prepare = back##way##_prepare,               \
-                                                     .discard = discard,                           \
-                                                     .run = back_run};                             \
-    const stk_impl stk_impl_conv_bwd_weight_##title = {.name = #title,                             \
-                                                       .kernel = STK_K_CONV_BWD_WEIGHT,            \
-                                                       .rank = rank_,                              \
-                                                       .supports = weight##word##_supports,        \
-                                                       .units = units,                             \
-                                                       .grain = weight_grain,                      \
-                                                       .aligned = stk_conv_weight_aligned,         \
-                                                       .scratch = weight##way##_scratch,           \
-                                                       .prepare = weight##way##_prepare,           \
-                                                       .discard = discard,                         \
-                                                       .run = weight_run,                          \
-                                                       .finish = weight_finish};
-IMPLS(pairs, 5, , )
-IMPLS(tiles, 4, _tiles, _tiles)
-IMPLS(thirds, 7, _thirds, _tiles)
+const stk_impl stk_impl_conv_pairs = {.name = "pairs",
+                                      .kernel = STK_K_CONV,
+                                      .rank = 5,
+                                      .supports = forward_supports,
+                                      .units = units,
+                                      .grain = data_grain,
+                                      .aligned = stk_conv_data_aligned,
+                                      .scratch = forward_scratch,
+                                      .prepare = forward_prepare,
+                                      .discard = discard,
+                                      .run = data_run};
+const stk_impl stk_impl_conv_bwd_data_pairs = {.name = "pairs",
+                                               .kernel = STK_K_CONV_BWD_DATA,
+                                               .rank = 5,
+                                               .supports = back_supports,
+                                               .units = units,
+                                               .grain = data_grain,
+                                               .aligned = stk_conv_data_aligned,
+                                               .scratch = back_scratch,
+                                               .prepare = back_prepare,
+                                               .discard = discard,
+                                               .run = back_run};
+const stk_impl stk_impl_conv_bwd_weight_pairs = {.name = "pairs",
+                                                 .kernel = STK_K_CONV_BWD_WEIGHT,
+                                                 .rank = 5,
+                                                 .supports = weight_supports,
+                                                 .units = units,
+                                                 .grain = weight_grain,
+                                                 .aligned = stk_conv_weight_aligned,
+                                                 .scratch = weight_scratch,
+                                                 .prepare = weight_prepare,
+                                                 .discard = discard,
+                                                 .run = weight_run,
+                                                 .finish = weight_finish};
