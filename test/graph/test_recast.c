@@ -33,34 +33,4 @@ TEST(half_values_are_widened_where_they_are_read)
     stk_graph_release(g);
 }
 
-/* The gradient of a mean: few numbers are widened, and then spread out as float32. */
-TEST(what_is_spread_is_cast_before)
-{
-    enum { ROWS = 64, COLUMNS = 48 };
-    stk_graph *g = NULL;
-    stk_error err;
-    CHECK_OK(stk_graph_new(&g, &err));
-    stk_val a = stk_g_input(g, "a", STK_BF16, 2, (int64_t[]){1, COLUMNS});
-    stk_val spread = stk_g_broadcast(g, a, 2, (int64_t[]){ROWS, COLUMNS});
-    stk_g_output(g, "y", stk_g_cast(g, spread, STK_F32));
-    stk_program *p = NULL;
-    CHECK_OK(stk_program_new(g, NULL, &p, &err));
-    CHECK_EQ_I64(p->plan.ntasks, 2);
-    for (int64_t k = 0; k < p->plan.ntasks; k++)
-        if (p->plan.tasks[k].kernel == STK_K_CHAIN) CHECK_EQ_I64(p->plan.tasks[k].count, COLUMNS);
-    stk_tensor *x = NULL, *y = NULL;
-    CHECK_OK(stk_tensor_new(STK_BF16, 2, (int64_t[]){1, COLUMNS}, &x, &err));
-    for (int i = 0; i < COLUMNS; i++) ((uint16_t *)x->data)[i] = (uint16_t)(0x3f80 + 5 * i);
-    CHECK_OK(stk_program_feed(p, "a", x, &err));
-    CHECK_OK(stk_program_run(p, 1, &err));
-    CHECK_OK(stk_program_read(p, "y", &y, &err));
-    CHECK_EQ_I64(y->dtype, STK_F32);
-    for (int64_t i = 0; i < (int64_t)ROWS * COLUMNS; i++)
-        CHECK_NEAR(stk_tensor_at(y, i), stk_tensor_at(x, i % COLUMNS), 0);
-    stk_tensor_release(x);
-    stk_tensor_release(y);
-    stk_program_release(p);
-    stk_graph_release(g);
-}
-
 TEST_MAIN()

@@ -136,19 +136,6 @@ static bool is_identity_perm(const stk_node *n)
     return true;
 }
 
-/* What is spread out and then cast is cast first: the same numbers, a few of them. */
-static stk_val cast_before_spread(stk_rewrite *rw, const stk_node *old, const stk_val *in)
-{
-    const stk_node *spread = stk_node_of(rw->to, in[0]);
-    const int64_t to = stk_type_of(rw->from, old->out)->dtype;
-    if (spread->op != STK_OP_BROADCAST) return 0;
-    stk_val few =
-        stk_g_apply(rw->to, STK_OP_CAST, 1, spread->in, &(stk_attrs){.ints = &to, .nints = 1});
-    spread = stk_node_of(rw->to, in[0]); /* nodes may have moved */
-    return stk_g_apply(rw->to, STK_OP_BROADCAST, 1, &few,
-                       &(stk_attrs){.ints = spread->ints, .nints = spread->nints});
-}
-
 static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     const stk_node *src;
@@ -159,8 +146,8 @@ static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val
         if (src->op != STK_OP_RESHAPE) return 0;
         return stk_g_reshape(rw->to, src->in[0], stk_type_of(rw->from, old->out)->shape.rank,
                              stk_type_of(rw->from, old->out)->shape.dim);
-    case STK_OP_BROADCAST: return same_type(rw, old, in[0]) ? in[0] : 0;
-    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : cast_before_spread(rw, old, in);
+    case STK_OP_BROADCAST:
+    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : 0;
     case STK_OP_TRANSPOSE: return is_identity_perm(old) ? in[0] : 0;
     case STK_OP_SCALE_SHIFT: return in[0]; /* it stood there for its gradient rule only */
     case STK_OP_NEG:
