@@ -33,4 +33,38 @@ TEST(half_values_are_widened_where_they_are_read)
     stk_graph_release(g);
 }
 
+/* A norm over what was computed as float32 and rounded: statistics and chain read the rounded value, and float32 is stored nowhere. */
+TEST(statistics_and_chains_read_the_same_numbers)
+{
+    enum { ROWS = 512, COLUMNS = 32 };
+    stk_graph *g = NULL;
+    stk_error err;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val a = stk_g_input(g, "a", STK_F32, 2, (int64_t[]){ROWS, COLUMNS});
+    stk_val half = stk_g_cast(g, a, STK_BF16), variance;
+    stk_val wide = stk_g_cast(g, half, STK_F32);
+    stk_val mean = stk_g_moments(g, wide, &variance);
+    stk_g_output(g, "y", stk_g_cast(g, stk_g_sub(g, wide, mean), STK_BF16));
+    stk_g_output(g, "mean", mean);
+    stk_program *p = NULL;
+    CHECK_OK(stk_program_new(g, NULL, &p, &err));
+    for (int64_t k = 0; k < p->plan.ntasks; k++) {
+        const stk_task *t = &p->plan.tasks[k];
+        if (t->kernel != STK_K_CHAIN || t->count != ROWS * COLUMNS) continue;
+        const stk_chain *c = t->params;
+        for (int32_t o = 0; o < c->outputs; o++) CHECK_EQ_I64(c->output[o].dtype, STK_BF16);
+    }
+    stk_tensor *x = NULL, *got = NULL;
+    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){ROWS, COLUMNS}, &x, &err));
+    for (int i = 0; i < ROWS * COLUMNS; i++) ((float *)x->data)[i] = 1.003f; /* 1 when rounded */
+    CHECK_OK(stk_program_feed(p, "a", x, &err));
+    CHECK_OK(stk_program_run(p, 1, &err));
+    CHECK_OK(stk_program_read(p, "mean", &got, &err));
+    CHECK_NEAR(stk_tensor_at(got, 0), 1, 0);
+    stk_tensor_release(x);
+    stk_tensor_release(got);
+    stk_program_release(p);
+    stk_graph_release(g);
+}
+
 TEST_MAIN()

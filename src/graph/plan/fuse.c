@@ -21,7 +21,8 @@ typedef struct fuser {
     int32_t *next;    /* per node: the next of its unit, in a ring */
     int32_t *visited; /* per node: stamp of the last search */
     int32_t *counted; /* per value: stamp of the last count */
-    int32_t *reader;  /* per value: the only node that reads it, + 1; 0: none, -1: several */
+    int32_t
+        *reader; /* per value: the only node that reads it, + 1; 0: none, or SEVERAL, UNROUNDED */
     int32_t *stack;
     int32_t *earlier, *later; /* per root: its neighbours in the list of units, -1 at the ends */
     int64_t *label;           /* per root: grows along the list */
@@ -202,15 +203,17 @@ static void try_join(fuser *f, int32_t a, int32_t b)
     f->size[first] += f->size[second];
 }
 
+enum { SEVERAL = -1, UNROUNDED = -2 };
+
 static void find_readers(fuser *f)
 {
     const stk_graph *g = f->g;
     for (int32_t k = 0; k < g->nnodes; k++)
         for (int32_t i = 0; i < g->nodes[k].nin; i++) {
             int32_t *r = &f->reader[g->nodes[k].in[i]];
-            *r = *r == 0 || *r == k + 1 ? k + 1 : -1;
+            *r = *r == 0 || *r == k + 1 ? k + 1 : SEVERAL;
         }
-    for (int64_t i = 0; i < g->noutputs; i++) f->reader[g->outputs[i].val] = -1;
+    for (int64_t i = 0; i < g->noutputs; i++) f->reader[g->outputs[i].val] = SEVERAL;
 }
 
 /* The node that makes operand i of node k, if the two may share a chain; -1: they may not. */
@@ -224,18 +227,40 @@ static int32_t maker_of(const fuser *f, int32_t k, int32_t i)
     return fits ? from : -1;
 }
 
-/* A half value, rounded by its producer, is widened for one chain. */
-static bool waits_for_reader(const fuser *f, int32_t k)
+static bool is_widening(const stk_graph *g, const stk_node *n)
+{
+    if (n->op != STK_OP_CAST || stk_g_dtype(g, n->out) != STK_F32) return false;
+    const stk_dtype from = stk_g_dtype(g, n->in[0]);
+    return from == STK_BF16 || from == STK_F16;
+}
+
+/* The only reader of a value, if it may share a chain with what makes it. */
+static bool has_one_chain(const fuser *f, stk_val v)
+{
+    if (f->reader[v] <= 0) return false;
+    const stk_node *reader = &f->g->nodes[f->reader[v] - 1];
+    return is_chainable(f->g, reader) &&
+           stk_shape_equal(&stk_type_of(f->g, v)->shape, &stk_type_of(f->g, reader->out)->shape);
+}
+
+/* Floats that are rounded and widened again in one chain are not rounded (chain_plan.c). Where something else than a chain reads them so,
+ * like the statistics of a norm on a device that has none of halves, chains must not read the rounded ones. */
+static void find_unrounded(fuser *f)
 {
     const stk_graph *g = f->g;
-    const stk_node *n = &g->nodes[k];
-    if (n->op != STK_OP_CAST || stk_g_dtype(g, n->out) != STK_F32 || f->reader[n->out] <= 0)
-        return false;
-    const stk_dtype from = stk_g_dtype(g, n->in[0]);
-    const stk_node *maker = stk_node_of(g, n->in[0]), *reader = &g->nodes[f->reader[n->out] - 1];
-    return (from == STK_BF16 || from == STK_F16) && maker->op != STK_OP_CAST &&
-           is_chainable(g, reader) &&
-           stk_shape_equal(&stk_type_of(g, n->out)->shape, &stk_type_of(g, reader->out)->shape);
+    for (int32_t k = 0; k < g->nnodes; k++) {
+        const stk_node *n = &g->nodes[k];
+        if (is_widening(g, n) && stk_node_of(g, n->in[0])->op == STK_OP_CAST &&
+            !has_one_chain(f, n->out))
+            f->reader[n->in[0]] = UNROUNDED;
+    }
+}
+
+/* A half value is widened for one chain. */
+static bool waits_for_reader(const fuser *f, int32_t k)
+{
+    const stk_node *n = &f->g->nodes[k];
+    return is_widening(f->g, n) && has_one_chain(f, n->out) && f->reader[n->in[0]] != UNROUNDED;
 }
 
 static void join_units_of(fuser *f, int32_t a, int32_t b)
@@ -300,6 +325,7 @@ stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters
                .label = label,
                .tail = -1};
     find_readers(&f);
+    find_unrounded(&f);
     for (int32_t k = 0; k < g->nnodes; k++) {
         f.parent[k] = f.next[k] = k;
         append(&f, k);
