@@ -21,8 +21,7 @@ typedef struct fuser {
     int32_t *next;    /* per node: the next of its unit, in a ring */
     int32_t *visited; /* per node: stamp of the last search */
     int32_t *counted; /* per value: stamp of the last count */
-    int32_t
-        *reader; /* per value: the only node that reads it, + 1; 0: none, or SEVERAL, UNROUNDED */
+    int32_t *reader;  /* per value: its only reader + 1; 0: none, or SEVERAL, UNROUNDED */
     int32_t *stack;
     int32_t *earlier, *later; /* per root: its neighbours in the list of units, -1 at the ends */
     int64_t *label;           /* per root: grows along the list */
