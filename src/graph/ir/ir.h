@@ -101,6 +101,11 @@ bool stk_half_of(const stk_node *n, stk_half *half);
 /* The node of that half in g; `whole` is the node of the variable in another graph. */
 stk_val stk_g_half(stk_graph *g, const stk_node *whole, int32_t axis, int32_t owner);
 
+/* A variable node that stands for the bfloat16 form of a variable (passes/shadows.c): the variable's name, or NULL. */
+const char *stk_shadow_of(const stk_node *n);
+/* The node of that form in g; `whole` is the node of the variable in another graph. */
+stk_val stk_g_shadow(stk_graph *g, const stk_node *whole);
+
 /* Records a builder's mistake (the first one counts) and returns 0 for the builder to return. */
 stk_val stk_g_fail(stk_graph *g, stk_status code, const char *format, ...) STK_PRINTF(3, 4);
 

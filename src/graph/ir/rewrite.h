@@ -42,6 +42,10 @@ stk_status stk_pass_again(const stk_graph *g, stk_graph **out, stk_error *err);
 typedef bool stk_may_halve(const void *context, const char *variable, int32_t axis);
 stk_status stk_pass_halves(const stk_graph *g, stk_may_halve *may, const void *context,
                            stk_graph **out, stk_error *err);
+/* The bfloat16 form of variables, kept from run to run. `may` says for which. */
+typedef bool stk_may_shadow(const void *context, const char *variable, bool assigned);
+stk_status stk_pass_shadows(const stk_graph *g, stk_may_shadow *may, const void *context,
+                            stk_graph **out, stk_error *err);
 /* Products with trained weights as summands. */
 stk_status stk_pass_summands(const stk_graph *g, stk_graph **out, stk_error *err);
 /* What the device does not take, as islands that run on the CPU; one row each in the list. */

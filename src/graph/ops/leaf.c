@@ -49,6 +49,18 @@ stk_val stk_g_variable(stk_graph *g, const char *name, stk_dtype dtype, int32_t 
 {
     return declare(g, STK_OP_VARIABLE, name, dtype, rank, shape);
 }
+/* The name of the variable behind what tells its forms apart. */
+static char *name_of_form(stk_graph *g, char form, const char *whole)
+{
+    const size_t length = strlen(whole) + 1;
+    char *name = stk_arena_alloc(&g->arena, length + 2);
+    if (!name) return NULL;
+    name[0] = form;
+    name[1] = '#';
+    memcpy(name + 2, whole, length);
+    return name;
+}
+
 /* Its name is the owner, '#' and the name of the variable; its reals are axis and owner. */
 bool stk_half_of(const stk_node *n, stk_half *half)
 {
@@ -61,12 +73,8 @@ stk_val stk_g_half(stk_graph *g, const stk_node *whole, int32_t axis, int32_t ow
 {
     int64_t ints[1 + STK_MAX_RANK];
     double reals[] = {axis, owner};
-    const size_t length = strlen(whole->name) + 1;
-    char *name = stk_arena_alloc(&g->arena, length + 2);
+    char *name = name_of_form(g, (char)('0' + owner), whole->name);
     if (!name) return stk_g_fail(g, STK_ERR_MEMORY, "out of memory");
-    name[0] = (char)('0' + owner);
-    name[1] = '#';
-    memcpy(name + 2, whole->name, length);
     memcpy(ints, whole->ints, (size_t)whole->nints * sizeof *ints);
     ints[1 + axis] /= 2;
     stk_node like = *whole;
@@ -74,6 +82,28 @@ stk_val stk_g_half(stk_graph *g, const stk_node *whole, int32_t axis, int32_t ow
     like.ints = ints;
     like.reals = reals;
     like.nreals = 2;
+    return stk_g_add_node(g, &like, NULL);
+}
+
+/* Its name is 'h', '#' and the name of the variable; it has one real. */
+const char *stk_shadow_of(const stk_node *n)
+{
+    return n->op == STK_OP_VARIABLE && n->nreals == 1 ? n->name + 2 : NULL;
+}
+
+stk_val stk_g_shadow(stk_graph *g, const stk_node *whole)
+{
+    int64_t ints[1 + STK_MAX_RANK];
+    double real = 0;
+    memcpy(ints, whole->ints, (size_t)whole->nints * sizeof *ints);
+    ints[0] = STK_BF16;
+    char *name = name_of_form(g, 'h', whole->name);
+    if (!name) return stk_g_fail(g, STK_ERR_MEMORY, "out of memory");
+    stk_node like = *whole;
+    like.name = name;
+    like.ints = ints;
+    like.reals = &real;
+    like.nreals = 1;
     return stk_g_add_node(g, &like, NULL);
 }
 

@@ -16,13 +16,6 @@ static stk_val wide_of(stk_graph *g, stk_val v)
     return stk_g_cast(g, v, STK_F32);
 }
 
-/* Made of floats by a cast: a chain that reads it does not round it in between, so neither may what stands beside the chain. */
-static bool is_narrowed(const stk_graph *g, stk_val half)
-{
-    const stk_node *cast = stk_node_of(g, half);
-    return cast->op == STK_OP_CAST && stk_g_dtype(g, cast->in[0]) == STK_F32;
-}
-
 /* The node over what was widened for it, where the device takes that as it is; 0: it does not. */
 static stk_val read_halves(stk_rewrite *rw, const stk_node *old, const stk_val *in, int32_t widened)
 {
@@ -34,7 +27,7 @@ static stk_val read_halves(stk_rewrite *rw, const stk_node *old, const stk_val *
         half[i] = in[i];
         if (i >= widened) continue;
         if (stk_g_dtype(rw->to, in[i]) != STK_F32 || cast->op != STK_OP_CAST ||
-            stk_g_dtype(rw->to, cast->in[0]) != STK_BF16 || is_narrowed(rw->to, cast->in[0]))
+            stk_g_dtype(rw->to, cast->in[0]) != STK_BF16)
             return 0;
         half[i] = cast->in[0];
     }

@@ -235,7 +235,7 @@ stk_status stk_plan_chain(stk_plan *p, stk_chains *chains, int32_t id, stk_task 
     int32_t index = 0;
     for (int32_t k = first_node(&b); k >= 0 && !b.full; k = next_node(&b, k), index++) {
         add_op(&b, &p->g->nodes[k], index);
-        last = k;
+        if (p->g->nodes[k].op != STK_OP_CAST) last = k; /* what it is called in reports */
     }
     forget_registers(&b);
     if (b.full)

@@ -4,6 +4,9 @@
  * joining makes no cycle: no value may leave the cluster, pass through an outside node and come back. A path that
  * enters another cluster leaves it from any of its nodes, since a cluster runs as one.
  *
+ * What is widened for one reader (recast.c) waits for it: beside its producer it would be stored as float32, and the half value
+ * too; beside its reader it is loaded as half of that.
+ *
  * All clusters and lone nodes (units) stand in a list in an order in which they could run, so that only what stands between two
  * units is searched for a path between them. A unit that is joined to an earlier one takes its place; what it needs
  * of the units between them moves in front of it. */
@@ -18,6 +21,7 @@ typedef struct fuser {
     int32_t *next;    /* per node: the next of its unit, in a ring */
     int32_t *visited; /* per node: stamp of the last search */
     int32_t *counted; /* per value: stamp of the last count */
+    int32_t *reader;  /* per value: its only reader + 1; 0: none, or SEVERAL, UNROUNDED */
     int32_t *stack;
     int32_t *earlier, *later; /* per root: its neighbours in the list of units, -1 at the ends */
     int64_t *label;           /* per root: grows along the list */
@@ -198,18 +202,83 @@ static void try_join(fuser *f, int32_t a, int32_t b)
     f->size[first] += f->size[second];
 }
 
-static void place_node(fuser *f, int32_t k, bool no_fuse)
+enum { SEVERAL = -1, UNROUNDED = -2 };
+
+static void find_readers(fuser *f)
 {
     const stk_graph *g = f->g;
-    const stk_node *n = &g->nodes[k];
+    for (int32_t k = 0; k < g->nnodes; k++)
+        for (int32_t i = 0; i < g->nodes[k].nin; i++) {
+            int32_t *r = &f->reader[g->nodes[k].in[i]];
+            *r = *r == 0 || *r == k + 1 ? k + 1 : SEVERAL;
+        }
+    for (int64_t i = 0; i < g->noutputs; i++) f->reader[g->outputs[i].val] = SEVERAL;
+}
+
+/* The node that makes operand i of node k, if the two may share a chain; -1: they may not. */
+static int32_t maker_of(const fuser *f, int32_t k, int32_t i)
+{
+    const stk_graph *g = f->g;
+    const stk_type *in = stk_type_of(g, g->nodes[k].in[i]);
+    int32_t from = g->values[g->nodes[k].in[i]].node;
+    bool fits = f->size[from] && !must_store(in->dtype) &&
+                stk_shape_equal(&in->shape, &stk_type_of(g, g->nodes[k].out)->shape);
+    return fits ? from : -1;
+}
+
+static bool is_widening(const stk_graph *g, const stk_node *n)
+{
+    if (n->op != STK_OP_CAST || stk_g_dtype(g, n->out) != STK_F32) return false;
+    const stk_dtype from = stk_g_dtype(g, n->in[0]);
+    return from == STK_BF16 || from == STK_F16;
+}
+
+/* The only reader of a value, if it may share a chain with what makes it. */
+static bool has_one_chain(const fuser *f, stk_val v)
+{
+    if (f->reader[v] <= 0) return false;
+    const stk_node *reader = &f->g->nodes[f->reader[v] - 1];
+    return is_chainable(f->g, reader) &&
+           stk_shape_equal(&stk_type_of(f->g, v)->shape, &stk_type_of(f->g, reader->out)->shape);
+}
+
+/* Floats that are rounded and widened again in one chain are not rounded (chain_plan.c). Where something else than a chain reads them so,
+ * like the statistics of a norm on a device that has none of halves, chains must not read the rounded ones. */
+static void find_unrounded(fuser *f)
+{
+    const stk_graph *g = f->g;
+    for (int32_t k = 0; k < g->nnodes; k++) {
+        const stk_node *n = &g->nodes[k];
+        if (is_widening(g, n) && stk_node_of(g, n->in[0])->op == STK_OP_CAST &&
+            !has_one_chain(f, n->out))
+            f->reader[n->in[0]] = UNROUNDED;
+    }
+}
+
+/* A half value is widened for one chain. */
+static bool waits_for_reader(const fuser *f, int32_t k)
+{
+    const stk_node *n = &f->g->nodes[k];
+    return is_widening(f->g, n) && has_one_chain(f, n->out) && f->reader[n->in[0]] != UNROUNDED;
+}
+
+static void join_units_of(fuser *f, int32_t a, int32_t b)
+{
+    int32_t x = find(f, a), y = find(f, b);
+    if (x != y) try_join(f, x, y);
+}
+
+static void place_node(fuser *f, int32_t k, bool no_fuse)
+{
     f->size[k] = 1;
-    for (int32_t i = 0; i < n->nin && !no_fuse; i++) {
-        int32_t from = g->values[n->in[i]].node;
-        if (!f->size[from] || must_store(stk_type_of(g, n->in[i])->dtype)) continue;
-        if (!stk_shape_equal(&stk_type_of(g, n->in[i])->shape, &stk_type_of(g, n->out)->shape))
-            continue;
-        int32_t theirs = find(f, from), mine = find(f, k);
-        if (theirs != mine) try_join(f, mine, theirs);
+    if (no_fuse || waits_for_reader(f, k)) return;
+    for (int32_t i = 0; i < f->g->nodes[k].nin; i++) {
+        int32_t from = maker_of(f, k, i);
+        if (from < 0) continue;
+        join_units_of(f, k, from);
+        if (!waits_for_reader(f, from)) continue;
+        int32_t before = maker_of(f, from, 0);
+        if (before >= 0) join_units_of(f, from, before);
     }
 }
 
@@ -233,7 +302,7 @@ stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters
 {
     size_t n = (size_t)g->nnodes + 1, values = (size_t)g->nvalues + 1, edges = 2 * n;
     for (int64_t k = 0; k < g->nnodes; k++) edges += (size_t)g->nodes[k].nin;
-    size_t all = 6 * n + values + edges + FARTHEST;
+    size_t all = 6 * n + 2 * values + edges + FARTHEST;
     int32_t *memory = stk_calloc(all, sizeof *memory);
     int64_t *label = stk_calloc(n, sizeof *label);
     if (!memory || !label) {
@@ -249,10 +318,13 @@ stk_status stk_plan_clusters(const stk_graph *g, bool no_fuse, int32_t *clusters
                .earlier = memory + 4 * n,
                .later = memory + 5 * n,
                .counted = memory + 6 * n,
-               .stack = memory + 6 * n + values,
-               .found = memory + 6 * n + values + edges,
+               .reader = memory + 6 * n + values,
+               .stack = memory + 6 * n + 2 * values,
+               .found = memory + 6 * n + 2 * values + edges,
                .label = label,
                .tail = -1};
+    find_readers(&f);
+    find_unrounded(&f);
     for (int32_t k = 0; k < g->nnodes; k++) {
         f.parent[k] = f.next[k] = k;
         append(&f, k);

@@ -46,6 +46,9 @@ static void dump_launches(const stk_program *p)
 typedef struct pass {
     const char *name;
     stk_status (*run)(const stk_graph *g, stk_graph **out, stk_error *err);
+    /* Or with a look at what is in the store. */
+    stk_status (*with_store)(const stk_graph *g, const stk_store *store, stk_graph **out,
+                             stk_error *err);
     bool for_caches; /* it pays where values stay with the cores that made them */
 } pass;
 
@@ -54,15 +57,36 @@ static bool may_halve(const void *store, const char *variable, int32_t axis)
     return stk_store_may_halve(store, variable, axis);
 }
 
+static bool may_shadow(const void *store, const char *variable, bool assigned)
+{
+    return stk_store_may_shadow(store, variable, assigned);
+}
+
+static stk_status halves_of(const stk_graph *g, const stk_store *store, stk_graph **out,
+                            stk_error *err)
+{
+    return stk_pass_halves(g, may_halve, store, out, err);
+}
+
+static stk_status shadows_of(const stk_graph *g, const stk_store *store, stk_graph **out,
+                             stk_error *err)
+{
+    return stk_pass_shadows(g, may_shadow, store, out, err);
+}
+
 static stk_status run_passes(const stk_graph *g, stk_device *device, const stk_store *store,
                              bool no_fuse, stk_graph **out, stk_error *err)
 {
-    static const pass passes[] = {
-        {"simplify", stk_pass_simplify, false}, {"simplify-again", stk_pass_simplify, false},
-        {"pads", stk_pass_pads, false},         {"halves", NULL, true},
-        {"summands", stk_pass_summands, true},  {"contract", stk_pass_contract, false},
-        {"sweep", stk_pass_simplify, false},    {"again", stk_pass_again, true},
-        {"recast", stk_pass_recast, false}};
+    static const pass passes[] = {{"simplify", stk_pass_simplify, NULL, false},
+                                  {"simplify-again", stk_pass_simplify, NULL, false},
+                                  {"pads", stk_pass_pads, NULL, false},
+                                  {"halves", NULL, halves_of, true},
+                                  {"summands", stk_pass_summands, NULL, true},
+                                  {"contract", stk_pass_contract, NULL, false},
+                                  {"sweep", stk_pass_simplify, NULL, false},
+                                  {"again", stk_pass_again, NULL, true},
+                                  {"shadows", NULL, shadows_of, true},
+                                  {"recast", stk_pass_recast, NULL, false}};
     size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL, *plain = NULL;
     if (!device->caps.complete) STK_TRY(stk_pass_expand(g, device, &plain, err));
@@ -74,7 +98,7 @@ static stk_status run_passes(const stk_graph *g, stk_device *device, const stk_s
         stk_graph *next = NULL;
         if (passes[i].for_caches && device->caps.owners <= 0) continue;
         stk_status status = passes[i].run ? passes[i].run(now, &next, err)
-                                          : stk_pass_halves(now, may_halve, store, &next, err);
+                                          : passes[i].with_store(now, store, &next, err);
         if (status == STK_OK) status = stk_graph_verify(next, passes[i].name, err);
         stk_graph_release(now);
         now = next;

@@ -49,17 +49,30 @@ static stk_status bind_variable(const stk_program *p, const stk_node *n, stk_var
 {
     stk_type type = *stk_type_of(p->g, n->out);
     stk_half half;
+    const char *shadow = stk_shadow_of(n);
     use->halved = stk_half_of(n, &half);
+    use->shadow = shadow != NULL;
     use->assigned = p->g->values[n->out].assigned;
-    if (use->halved) {
+    if (shadow) {
+        type.dtype = STK_F32;
+        STK_TRY(stk_store_bind_shadow(p->store, shadow, &type, address, err));
+    } else if (use->halved) {
         type.shape.dim[half.axis] *= 2;
         STK_TRY(
             stk_store_bind_half(p->store, half.whole, &type, half.axis, half.owner, address, err));
     } else {
         STK_TRY(stk_store_bind(p->store, n->name, &type, address, err));
     }
-    use->index = stk_store_index(p->store, use->halved ? half.whole : n->name);
+    use->index = stk_store_index(p->store, shadow ? shadow : use->halved ? half.whole : n->name);
     return STK_OK;
+}
+
+/* A shadow stands behind its variable (passes/shadows.c). */
+static void note_kept(stk_program *p)
+{
+    for (int64_t i = 1; i < p->nuses; i++)
+        if (p->uses[i].shadow && p->uses[i].assigned && p->uses[i - 1].index == p->uses[i].index)
+            p->uses[i - 1].kept = true;
 }
 
 static stk_status bind_variables(stk_program *p, stk_address *address, stk_error *err)
@@ -73,6 +86,7 @@ static stk_status bind_variables(stk_program *p, stk_address *address, stk_error
         if (n->op == STK_OP_VARIABLE)
             STK_TRY(bind_variable(p, n, &p->uses[p->nuses++], &address[n->out], err));
     }
+    note_kept(p);
     return STK_OK;
 }
 

@@ -27,9 +27,9 @@ struct stk_store {
     slab *slabs;
     int64_t nslabs, cap_slabs;
     int64_t bytes;
-    uint64_t
-        clock;  /* atomic: moves on when another one uses the variables; 0: there are no halves */
-    bool lends; /* somebody looks at memory of variables */
+    /* Atomic: moves on when another one uses the variables; 0: they have no other forms. */
+    uint64_t clock;
+    bool lends;           /* somebody looks at memory of variables */
     pthread_mutex_t lock; /* of what is stale */
     int32_t refs;
 };
@@ -193,6 +193,51 @@ stk_status stk_store_bind_half(stk_store *s, const char *name, const stk_type *t
     return STK_OK;
 }
 
+/* ---- shadows --------------------------------------------------------------------------------------------- */
+
+bool stk_store_may_shadow(const stk_store *s, const char *name, bool trained)
+{
+    const stk_variable *v = find(s, name);
+    if (s->lends) return false;
+    return v ? !v->adopted && !v->half[0].block && (trained || v->shadow.block) : trained;
+}
+
+stk_status stk_store_bind_shadow(stk_store *s, const char *name, const stk_type *type,
+                                 stk_address *address, stk_error *err)
+{
+    stk_address whole;
+    STK_TRY(stk_store_bind(s, name, type, &whole, err));
+    stk_variable *v = find(s, name);
+    if (!v->shadow.block) {
+        const int64_t bytes = stk_type_bytes(type) / 2;
+        if (!take(s, bytes, kind_of(s, bytes), &v->shadow))
+            return stk_fail_memory(err, name, (size_t)bytes);
+        v->shadow_stale = true;
+        __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELEASE);
+    }
+    *address = v->shadow;
+    return STK_OK;
+}
+
+/* As a chain rounds. */
+static stk_status make_shadow(stk_store *s, stk_variable *v, stk_error *err)
+{
+    const stk_queue_vt *queue = &s->device->vt->queue;
+    const int64_t n = stk_shape_count(&v->type.shape);
+    float *whole = stk_malloc((size_t)n * sizeof *whole + (size_t)n * sizeof(uint16_t));
+    if (!whole) return stk_fail_memory(err, v->name, (size_t)n * sizeof *whole);
+    uint16_t *half = (uint16_t *)(void *)(whole + n);
+    stk_status status = queue->get(s->device, whole, v->address, (size_t)n * sizeof *whole, err);
+    for (int64_t i = 0; i < n && status == STK_OK; i++) half[i] = stk_f32_to_bf16(whole[i]);
+    if (status == STK_OK)
+        status = queue->set(s->device, v->shadow, half, (size_t)n * sizeof *half, err);
+    if (status == STK_OK) v->shadow_stale = false;
+    stk_free(whole);
+    return status;
+}
+
+/* ---- who has written last -------------------------------------------------------------------------------- */
+
 /* Stretches of a variable belong to the first and to the second half by turns. */
 static void cut(const stk_variable *v, char *whole, char *const half[2], bool apart)
 {
@@ -230,10 +275,12 @@ static stk_status move(stk_store *s, stk_variable *v, bool apart, stk_error *err
 /* The whole variable is about to be read (or written, by others than programs). */
 static stk_status settle(stk_store *s, stk_variable *v, bool write, stk_error *err)
 {
-    if (!v->half[0].block) return STK_OK;
+    const bool halved = v->half[0].block;
+    if (!halved && !v->shadow.block) return STK_OK;
     pthread_mutex_lock(&s->lock);
     stk_status status = v->stale == STK_STALE_WHOLE ? move(s, v, false, err) : STK_OK;
-    if (status == STK_OK && write) v->stale = STK_STALE_HALVES;
+    if (status == STK_OK && write && halved) v->stale = STK_STALE_HALVES;
+    if (status == STK_OK && write) v->shadow_stale = true;
     __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -252,11 +299,17 @@ stk_status stk_store_sync(stk_store *s, const stk_variable_use *uses, int64_t n,
     for (int64_t i = 0; i < n && status == STK_OK; i++) {
         stk_variable *v = &s->vars[uses[i].index];
         const bool halved = uses[i].halved;
-        if (!v->half[0].block) continue;
-        if (v->stale == (halved ? STK_STALE_HALVES : STK_STALE_WHOLE))
-            status = move(s, v, halved, err);
-        if (uses[i].assigned) v->stale = halved ? STK_STALE_WHOLE : STK_STALE_HALVES;
+        if (uses[i].shadow) continue;
+        if (v->half[0].block) {
+            if (v->stale == (halved ? STK_STALE_HALVES : STK_STALE_WHOLE))
+                status = move(s, v, halved, err);
+            if (uses[i].assigned) v->stale = halved ? STK_STALE_WHOLE : STK_STALE_HALVES;
+        }
+        if (uses[i].assigned && !uses[i].kept) v->shadow_stale = true;
     }
+    for (int64_t i = 0; i < n && status == STK_OK; i++)
+        if (uses[i].shadow && s->vars[uses[i].index].shadow_stale)
+            status = make_shadow(s, &s->vars[uses[i].index], err);
     *clock = __atomic_add_fetch(&s->clock, 1, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&s->lock);
     return status;
@@ -267,7 +320,8 @@ bool stk_store_lends(const stk_store *s) { return s->lends; }
 stk_status stk_store_show(stk_store *s, const stk_variable_use *uses, int64_t n, stk_error *err)
 {
     for (int64_t i = 0; i < n; i++)
-        if (uses[i].halved) STK_TRY(settle(s, &s->vars[uses[i].index], true, err));
+        if (uses[i].halved || uses[i].shadow)
+            STK_TRY(settle(s, &s->vars[uses[i].index], true, err));
     return STK_OK;
 }
 

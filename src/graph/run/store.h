@@ -21,12 +21,16 @@ typedef struct stk_variable {
     stk_address half[2]; /* never move either; no block: nobody asked for halves */
     int32_t axis;        /* along which they are cut, */
     int8_t stale;        /* stk_stale */
+    bool shadow_stale;   /* the variable is newer than */
+    stk_address shadow;  /* its bfloat16 form (passes/shadows.c); no block: nobody asked for it */
 } stk_variable;
 
 /* How a program uses a variable. */
 typedef struct stk_variable_use {
     int64_t index; /* of the variable in its store */
     bool halved, assigned;
+    bool shadow; /* it is the bfloat16 form that is used */
+    bool kept;   /* assigned, and so is the bfloat16 form */
 } stk_variable_use;
 
 /* Finds or makes (zeroed) the variable; the type must fit. */
@@ -37,6 +41,12 @@ stk_status stk_store_bind_half(stk_store *s, const char *name, const stk_type *t
                                int32_t owner, stk_address *address, stk_error *err);
 /* May programs use it in halves along this axis? Not when its memory is the caller's. */
 bool stk_store_may_halve(const stk_store *s, const char *name, int32_t axis);
+/* The bfloat16 form of the float32 variable of that type. */
+stk_status stk_store_bind_shadow(stk_store *s, const char *name, const stk_type *type,
+                                 stk_address *address, stk_error *err);
+/* May programs use that form? They that train the variable, and others if it is there already; not when its memory is the
+ * caller's, or lent, or in halves. */
+bool stk_store_may_shadow(const stk_store *s, const char *name, bool trained);
 int64_t stk_store_index(const stk_store *s, const char *name); /* -1: there is none */
 /* Brings what a program uses up to date before it runs. *clock is the store's when it ran last: as long as they are equal, nobody else
  * has touched the variables since, and there is nothing to ask. */
