@@ -111,8 +111,8 @@ stk_status stk_cpu_load(const stk_cpu *cpu, stk_resolve resolve, stk_plan *p,
     }
     if (p->uniforms.block) s->uniforms = pointer(s, p->uniforms);
     const stk_launch *l = s->launches;
-    s->plain = s->n == 1 && l->run && l->parts == 1 && !l->locals && !l->impl->ready &&
-               !l->impl->finish;
+    s->plain =
+        s->n == 1 && l->run && l->parts == 1 && !l->locals && !l->impl->ready && !l->impl->finish;
     stk_trial_start(s);
     *out = s;
     return STK_OK;
