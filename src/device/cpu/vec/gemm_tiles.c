@@ -40,18 +40,19 @@ enum {
     PANEL_TILE = 2 * TILE_BYTES, /* and 32 columns of packed b, over the terms of a tile */
     MOST_GROUPS = 16,            /* of 32 rows in a pass, */
     LEAST_GROUPS = 2,
-    LEFT = 3 << 19,    /* and bytes of a: what the second level has room for */
     SAME_LINES = 2048, /* bytes: rows so far apart push each other out of the first level */
     MARKS = 64,        /* bytes: which columns of a panel have endless numbers */
 };
 
-/* What differs between the types: tiles in place of one, bytes of an element, the most terms of a block and of a stretch (below). */
+/* What differs between the types: tiles in place of one, bytes of an element, the most terms of a block and of a stretch (below), bytes of
+ * a in a pass. A third of the second level leaves room for c and what is packed next; thirds take more of the time of tiles than of
+ * loads, so they do with less, and go through c for each block. */
 typedef struct manner {
-    int64_t tiles, size, kc, longest;
+    int64_t tiles, size, kc, longest, left;
 } manner;
 
-static const manner by_halves = {1, 2, 512, INT64_MAX / 2};
-static const manner by_thirds = {3, 4, 256, 1024};
+static const manner by_halves = {1, 2, 512, INT64_MAX / 2, 3 << 18};
+static const manner by_thirds = {3, 4, 256, 256, 400 << 10};
 
 static bool in_thirds(const stk_gemm *g) { return g->dtype == STK_F32; }
 static const manner *manner_of(const stk_gemm *g) { return in_thirds(g) ? &by_thirds : &by_halves; }
@@ -100,7 +101,7 @@ static int64_t strip_bytes(const stk_gemm *g, int64_t k)
 /* Of m rows in equal passes. */
 static int64_t rows_of_pass(const stk_gemm *g, int64_t m)
 {
-    const int64_t fit = LEFT / stk_max_i64(strip_bytes(g, g->k), 1);
+    const int64_t fit = manner_of(g)->left / stk_max_i64(strip_bytes(g, g->k), 1);
     const int64_t groups = stk_max_i64(stk_min_i64(fit, MOST_GROUPS), LEAST_GROUPS);
     return piece_of(m, groups * SIDE);
 }
@@ -121,7 +122,7 @@ static int64_t left_bytes(const stk_gemm *g)
     const manner *by = manner_of(g);
     const int64_t strip = strip_bytes(g, stk_min_i64(g->k, by->longest));
     const int64_t groups = stk_min_i64(stk_ceil_div(g->m, SIDE), MOST_GROUPS);
-    const int64_t packed = stk_min_i64(strip * groups, stk_max_i64(LEFT, strip * LEAST_GROUPS));
+    const int64_t packed = stk_min_i64(strip * groups, stk_max_i64(by->left, strip * LEAST_GROUPS));
     if (!in_thirds(g)) return packed;
     stk_gemm again = *g; /* of endless rows, in the same place: a long k needs the most */
     again.k = by->longest;
