@@ -1,7 +1,8 @@
 // Matrix products shape by shape: every implementation of the gemm kernel id, on 1 thread and on the
 // pool, against the multiply-add peak of this machine. For people who work on those kernels.
 //
-//     bench_gemm [--seconds S] [--threads T] [--bf16] [--zeros P] [MxNxK[t][T][a][b] ...]
+//     bench_gemm [--seconds S] [--threads T] [--bf16] [--zeros P] [--only NAME]
+//                [MxNxK[t][T][a][b] ...]
 //
 // t: a transposed, T: b transposed; a, b: P of 100 numbers of that operand are zero (50).
 // --bf16: matrices of bfloat16; the share is still that of the peak of float32.
@@ -74,6 +75,7 @@ static double measured_peak(void)
 
 static stk_dtype dtype = STK_F32;
 static double zeros_percent = 50;
+static const char *only; // this implementation, NULL: all
 
 // ---- one shape --------------------------------------------------------------------------------------
 
@@ -116,6 +118,7 @@ static int contenders(contender *list, const stk_gemm *g, void **arg, int32_t th
     for (int32_t i = 0; i < n && count < MAX_IMPLS; i++) {
         if (!strcmp(impls[i]->name, "ref") || (impls[i]->supports && !impls[i]->supports(g)))
             continue;
+        if (only && strcmp(impls[i]->name, only)) continue;
         contender *c = &list[count];
         c->device = device;
         if (launch_prepare(&c->launch, device, STK_K_GEMM, impls[i]->name, g, arg, 3, 0)) count++;
@@ -185,6 +188,8 @@ int main(int argc, char **argv)
             threads = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--bf16"))
             dtype = STK_BF16;
+        else if (!strcmp(argv[i], "--only") && i + 1 < argc)
+            only = argv[++i];
         else if (!strcmp(argv[i], "--zeros") && i + 1 < argc)
             zeros_percent = atof(argv[++i]);
         else if (sscanf(argv[i], "%lldx%lldx%lld", &m, &n, &k) == 3 && count < 64)
@@ -197,7 +202,7 @@ int main(int argc, char **argv)
                                                (strchr(argv[i], 'b') ? STK_ZEROS_B : 0)};
         else {
             fprintf(stderr, "bench_gemm [--seconds S] [--threads T] [--bf16] [--zeros P] "
-                            "[MxNxK[t][T][a][b] ...]\n");
+                            "[--only NAME] [MxNxK[t][T][a][b] ...]\n");
             return 2;
         }
     }

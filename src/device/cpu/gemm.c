@@ -319,12 +319,15 @@ static bool thirds_supports(const void *params)
            stk_isa_has_tiles();
 }
 
-/* Parts are larger than those of other products: multiplying takes less, packing b does not. */
+/* Parts are larger than those of other products: multiplying takes less, and each part packs all of the other operand. */
 static int64_t tiles_grain(const void *params)
 {
+    enum { LEAST = 128, ENOUGH = 256, PARTS = 4 };
     const stk_gemm *g = params;
-    const int64_t rows = stk_max_i64(stk_min_i64(g->m / 4, 256), 128);
-    return stk_max_i64(stk_gemm_grain(g), stk_gemm_by_columns(g) ? 2 : rows);
+    const stk_gemm_cut cut = stk_gemm_own_cut(g);
+    const int64_t lines = (cut.columns ? g->n : g->m) / PARTS;
+    const int64_t least = stk_max_i64(stk_min_i64(lines, ENOUGH), LEAST);
+    return stk_max_i64(stk_gemm_grain(g), least / cut.step);
 }
 
 static int64_t tiles_room(const void *params)

@@ -61,7 +61,7 @@ extern const stk_vec_gemm_pairs STK_VEC(stk_vec_gemm_pairs);
  * give which bits is as above; b can be packed beforehand, for many products with it. */
 typedef struct stk_vec_gemm_tiles {
     void (*run)(const stk_gemm_job *job);
-    /* Enough for any job of it, and of products with smaller k, n; less where jobs have b packed. */
+    /* Enough for any job of it, and of smaller products; less where jobs have b packed. */
     int64_t (*scratch)(const stk_gemm *whole, bool packed);
     int64_t (*packed)(const stk_gemm *whole); /* bytes of b packed, aligned to 64 */
     void (*pack)(const stk_gemm *whole, const void *b, void *to); /* m is not looked at */

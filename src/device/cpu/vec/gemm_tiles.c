@@ -1,13 +1,15 @@
 /* gemm_tiles.c - products of bfloat16 by tiles (tiles.h): 16 x 16 sums over 32 terms in one instruction; and of floats, in
  * thirds.
  *
- *     slab    as many columns of b as a few MB hold, over all of k, packed:  [block of k][panel of 32 columns][k / 2][32] pairs
- *     block   up to 512 terms; 256 rows of c pass it together, panel after panel: the panel stays in the first level of the
- *             cache, the rows of a in the second
+ *     pass    rows of c, as many as leave their part of a, over all of k, in the second level of the cache
+ *     panel   32 columns of b over a block of up to 512 terms: packed just before the rows pass it, for the first level
  *     square  32 x 32 of c, held in four tiles over a block
  *     a       read in place, 32 rows at a time; packed [k / 32][32 rows][32 terms] where it is stored by columns, where rows
  *             are fewer or lie at addresses that share lines of the cache, and behind the last whole 32 terms
- *     sums    c in floats, where k takes several blocks
+ *     sums    c in floats for a panel, where k takes several blocks
+ *
+ * b is packed again for each pass, a few squares' worth of time. Packed once for all of them it would have to come from the
+ * third level, at 10 bytes a cycle where a square takes in 60: that is slower.
  *
  * What is packed is padded with zeros, so every tile is whole. Terms are added in an order that depends on k alone: the bits of c do not
  * depend on the cut into jobs.
@@ -18,7 +20,7 @@
  * multiply-adds round 32 times: test_amx.c measures a half to a quarter of the errors of the float kernels, and as much where
  * sizes of terms differ by 36 powers of ten (doc/architecture.md has the figures). Numbers below 2^-103 may lose their last
  * thirds, up to 2^-126; sums of a few terms that come within 1 % of the largest number may be infinite. All of a is packed,
- * thirds behind each other in place of each tile; blocks and slabs have fewer terms.
+ * thirds behind each other in place of each tile; blocks have fewer terms.
  *
  * Six products of an infinity would make NaN (0 * inf, inf - inf), so rows of a and columns of b that have an endless number
  * are multiplied again, without tiles: all of their sums are endless, whatever the other terms are. */
@@ -36,21 +38,21 @@ enum {
     TERMS = 2 * TILE_ROWS,       /* of a tile */
     GROUP_TILE = 2 * TILE_BYTES, /* bytes: 32 rows of packed a, */
     PANEL_TILE = 2 * TILE_BYTES, /* and 32 columns of packed b, over the terms of a tile */
-    MC = 256,
-    SLAB_WIDTH = 1024, /* where its sums are kept: a megabyte of them */
+    MOST_GROUPS = 16,            /* of 32 rows in a pass, */
+    LEAST_GROUPS = 2,
     SAME_LINES = 2048, /* bytes: rows so far apart push each other out of the first level */
     MARKS = 64,        /* bytes: which columns of a panel have endless numbers */
 };
 
-/* What differs between the types: tiles in place of one, bytes of an element, the most terms of a block and of a slab, the most numbers
- * of a slab. A panel of thirds has to share the first level with a third of its size of a, and a slab of them is 3 MB: what a core has
- * of the second and the third. */
+/* What differs between the types: tiles in place of one, bytes of an element, the most terms of a block and of a stretch (below), bytes of
+ * a in a pass. A third of the second level leaves room for c and what is packed next; thirds take more of the time of tiles than of
+ * loads, so they do with less, and go through c for each block. */
 typedef struct manner {
-    int64_t tiles, size, kc, longest, slab;
+    int64_t tiles, size, kc, longest, left;
 } manner;
 
-static const manner by_halves = {1, 2, 512, INT64_MAX / 2, 1 << 21};
-static const manner by_thirds = {3, 4, 192, 1024, 1 << 19};
+static const manner by_halves = {1, 2, 512, INT64_MAX / 2, 3 << 18};
+static const manner by_thirds = {3, 4, 256, 256, 400 << 10};
 
 static bool in_thirds(const stk_gemm *g) { return g->dtype == STK_F32; }
 static const manner *manner_of(const stk_gemm *g) { return in_thirds(g) ? &by_thirds : &by_halves; }
@@ -81,10 +83,6 @@ typedef void square_fn(const square *s, tile *file);
 
 /* ---- plan ---------------------------------------------------------------------------------------------- */
 
-typedef struct plan {
-    int64_t kc, nc; /* of a block, of a slab */
-} plan;
-
 static int64_t tiles_of(int64_t k) { return stk_ceil_div(k, TERMS); }
 
 /* k in equal pieces of whole tiles, none longer than `most`. */
@@ -94,32 +92,37 @@ static int64_t piece_of(int64_t k, int64_t most)
                         TERMS);
 }
 
-static plan plan_for(const stk_gemm *g, int64_t n)
+/* Bytes of 32 rows or columns over k terms, packed. */
+static int64_t strip_bytes(const stk_gemm *g, int64_t k)
 {
-    const manner *by = manner_of(g);
-    const int64_t all = stk_round_up(stk_max_i64(g->k, 1), TERMS);
-    const int64_t width = stk_round_up(stk_max_i64(n, 1), SIDE);
-    plan p = {piece_of(g->k, by->kc), stk_max_i64(by->slab / all / SIDE * SIDE, SIDE)};
-    if (g->k > by->kc) p.nc = stk_min_i64(p.nc, SLAB_WIDTH);
-    p.nc = stk_min_i64(p.nc, width);
-    return p;
+    return tiles_of(k) * manner_of(g)->tiles * PANEL_TILE;
 }
 
-/* Bytes of columns of b over all blocks; thirds have the marks behind them. */
-static int64_t panels_bytes(const stk_gemm *g, int64_t n)
+/* Of m rows in equal passes. */
+static int64_t rows_of_pass(const stk_gemm *g, int64_t m)
 {
-    return tiles_of(g->k) * manner_of(g)->tiles * PANEL_TILE * stk_ceil_div(n, SIDE);
+    const int64_t fit = manner_of(g)->left / stk_max_i64(strip_bytes(g, g->k), 1);
+    const int64_t groups = stk_max_i64(stk_min_i64(fit, MOST_GROUPS), LEAST_GROUPS);
+    return piece_of(m, groups * SIDE);
+}
+
+/* Panels of columns of b over all of k; those of thirds have their marks behind them. */
+static int64_t panel_stride(const stk_gemm *g)
+{
+    return strip_bytes(g, g->k) + (in_thirds(g) ? MARKS : 0);
 }
 static int64_t packed_bytes(const stk_gemm *g, int64_t n)
 {
-    return panels_bytes(g, n) + (in_thirds(g) ? stk_ceil_div(n, SIDE) * MARKS : 0);
+    return stk_ceil_div(n, SIDE) * panel_stride(g);
 }
 
-/* Pieces of scratch. They do not shrink when k or n grow: what is enough for a product is enough for smaller ones. */
-static int64_t rows_bytes(const stk_gemm *g)
+/* Pieces of scratch. They do not shrink when m, n or k grow: what is enough for a product is enough for smaller ones. */
+static int64_t left_bytes(const stk_gemm *g)
 {
     const manner *by = manner_of(g);
-    const int64_t packed = MC / SIDE * tiles_of(stk_min_i64(g->k, by->kc)) * by->tiles * GROUP_TILE;
+    const int64_t strip = strip_bytes(g, stk_min_i64(g->k, by->longest));
+    const int64_t groups = stk_min_i64(stk_ceil_div(g->m, SIDE), MOST_GROUPS);
+    const int64_t packed = stk_min_i64(strip * groups, stk_max_i64(by->left, strip * LEAST_GROUPS));
     if (!in_thirds(g)) return packed;
     stk_gemm again = *g; /* of endless rows, in the same place: a long k needs the most */
     again.k = by->longest;
@@ -129,22 +132,17 @@ static int64_t rows_bytes(const stk_gemm *g)
 static int64_t sums_bytes(const stk_gemm *g)
 {
     const bool some = !in_thirds(g) && g->k > by_halves.kc;
-    return some ? MC * stk_min_i64(stk_round_up(g->n, SIDE), SLAB_WIDTH) * 4 : 0;
+    return some ? MOST_GROUPS * SIDE * SIDE * 4 : 0;
 }
-static int64_t slab_bytes(const stk_gemm *g)
+static int64_t marks_bytes(const stk_gemm *g)
 {
-    const manner *by = manner_of(g);
-    const int64_t panels = stk_ceil_div(by->slab, TERMS * SIDE);
-    stk_gemm slab = *g;
-    slab.k = stk_min_i64(g->k, by->longest);
-    const int64_t most =
-        stk_max_i64(panels * (by->tiles * PANEL_TILE + MARKS), packed_bytes(&slab, SIDE));
-    return stk_min_i64(packed_bytes(&slab, g->n), most);
+    return in_thirds(g) ? stk_round_up(stk_ceil_div(g->n, SIDE) * 4, MARKS) : 0;
 }
 
 static int64_t tiles_scratch(const stk_gemm *g, bool packed)
 {
-    return SIDE * SIDE * 4 + rows_bytes(g) + sums_bytes(g) + (packed ? 0 : slab_bytes(g));
+    const int64_t panel = packed ? 0 : strip_bytes(g, stk_min_i64(g->k, manner_of(g)->kc));
+    return SIDE * SIDE * 4 + marks_bytes(g) + sums_bytes(g) + panel + left_bytes(g);
 }
 
 /* ---- packing -------------------------------------------------------------------------------------------- */
@@ -161,31 +159,23 @@ static uint32_t thirds_panel(const stk_gemm *g, const float *b, int64_t n, int64
 {
     stk_thirds_source s = {.at = b, .ld = g->ldb, .lanes = n, .turned = g->tb};
     uint32_t endless = 0;
-    for (int64_t t = 0; t < k; t += TERMS, to += 3 * PANEL_TILE) {
-        s.at = b + t * (g->tb ? 1 : g->ldb);
+    const int64_t step = TERMS * (g->tb ? 1 : g->ldb);
+    for (int64_t t = 0; t < k; t += TERMS, to += 3 * PANEL_TILE, s.at += step) {
         s.lines = stk_min_i64(k - t, TERMS);
-        endless |= stk_thirds_pack(false, s, to);
+        endless |= stk_thirds_pack(false, s, s.at + step, to);
     }
     return endless;
 }
 
-/* n columns of b over all of k. */
-static void pack_slab(const stk_gemm *g, const plan *p, const char *b, int64_t n, char *to)
+/* Up to 32 columns from j on, terms k ... k + kc. */
+static uint32_t pack_panel(const stk_gemm *g, const char *b, int64_t j, int64_t k, int64_t kc,
+                           char *to)
 {
-    const manner *by = manner_of(g);
-    uint32_t *marks = (uint32_t *)(void *)(to + panels_bytes(g, n));
-    memset(marks, 0, (size_t)(packed_bytes(g, n) - panels_bytes(g, n)));
-    for (int64_t k = 0; k < g->k; k += p->kc) {
-        const int64_t kc = stk_min_i64(p->kc, g->k - k);
-        for (int64_t j = 0; j < n; j += SIDE, to += tiles_of(kc) * by->tiles * PANEL_TILE) {
-            const char *from = b + (g->tb ? j * g->ldb + k : k * g->ldb + j) * by->size;
-            const int64_t cols = stk_min_i64(n - j, SIDE);
-            if (in_thirds(g))
-                marks[j / SIDE] |= thirds_panel(g, (const void *)from, cols, kc, to);
-            else
-                halves_panel(g, (const void *)from, cols, kc, to);
-        }
-    }
+    const int64_t cols = stk_min_i64(g->n - j, SIDE);
+    const char *from = b + (g->tb ? j * g->ldb + k : k * g->ldb + j) * manner_of(g)->size;
+    if (in_thirds(g)) return thirds_panel(g, (const void *)from, cols, kc, to);
+    halves_panel(g, (const void *)from, cols, kc, to);
+    return 0;
 }
 
 /* A tile's worth of up to 32 rows stored by rows. */
@@ -216,56 +206,54 @@ static bool in_place(const stk_gemm *g, int64_t rows)
     return !in_thirds(g) && !g->ta && rows >= SIDE && g->lda * 2 % SAME_LINES != 0;
 }
 
-/* What is not read in place of m rows and k terms: [group of 32 rows][tile]. */
-static void pack_halves(const stk_gemm *g, const uint16_t *a, int64_t m, int64_t k, char *to)
+/* What is not read in place of m rows: [group of 32 rows][tile]. */
+static void pack_halves(const stk_gemm *g, const uint16_t *a, int64_t m, char *to)
 {
-    const int64_t tiles = tiles_of(k);
-    for (int64_t t = 0; t < tiles; t++)
-        for (int64_t i = 0; i < m; i += SIDE) {
-            const int64_t rows = stk_min_i64(m - i, SIDE);
-            const int64_t terms = stk_min_i64(k - t * TERMS, TERMS);
-            char *at = to + (i / SIDE * tiles + t) * GROUP_TILE;
-            if (g->ta)
-                pack_columns(a + t * TERMS * g->lda + i, g->lda, rows, terms, at);
-            else if (terms < TERMS || !in_place(g, rows))
-                pack_rows(a + i * g->lda + t * TERMS, g->lda, rows, terms, at);
-        }
+    const int64_t tiles = tiles_of(g->k), groups = stk_ceil_div(m, SIDE);
+    for (int64_t x = 0; x < tiles * groups; x++) {
+        const int64_t t = g->ta ? x / groups : x % tiles, i = g->ta ? x % groups : x / tiles;
+        const int64_t rows = stk_min_i64(m - i * SIDE, SIDE);
+        const int64_t terms = stk_min_i64(g->k - t * TERMS, TERMS);
+        char *at = to + (i * tiles + t) * GROUP_TILE;
+        if (g->ta)
+            pack_columns(a + t * TERMS * g->lda + i * SIDE, g->lda, rows, terms, at);
+        else if (terms < TERMS || !in_place(g, rows))
+            pack_rows(a + i * SIDE * g->lda + t * TERMS, g->lda, rows, terms, at);
+    }
 }
 
 /* All of it, along the memory of a: tiles of a group, or groups of a tile. endless: bits of rows, a word for each group. */
-static void pack_thirds(const stk_gemm *g, const float *a, int64_t m, int64_t k, char *to,
-                        uint32_t *endless)
+static void pack_thirds(const stk_gemm *g, const float *a, int64_t m, char *to, uint32_t *endless)
 {
-    const int64_t tiles = tiles_of(k), groups = stk_ceil_div(m, SIDE);
+    const int64_t tiles = tiles_of(g->k), groups = stk_ceil_div(m, SIDE);
     for (int64_t x = 0; x < tiles * groups; x++) {
         const int64_t t = g->ta ? x / groups : x % tiles, i = g->ta ? x % groups : x / tiles;
         const stk_thirds_source s = {
             .at = a + (g->ta ? t * TERMS * g->lda + i * SIDE : i * SIDE * g->lda + t * TERMS),
             .ld = g->lda,
             .lines = stk_min_i64(m - i * SIDE, SIDE),
-            .lanes = stk_min_i64(k - t * TERMS, TERMS),
+            .lanes = stk_min_i64(g->k - t * TERMS, TERMS),
             .turned = g->ta};
-        endless[i] |= stk_thirds_pack(true, s, to + (i * tiles + t) * 3 * GROUP_TILE);
+        endless[i] |=
+            stk_thirds_pack(true, s, s.at + STK_THIRDS_SIDE, to + (i * tiles + t) * 3 * GROUP_TILE);
     }
 }
 
 /* ---- squares -------------------------------------------------------------------------------------------- */
 
-/* One slab, one block of k, up to 256 rows. */
+/* A pass: up to 512 rows, and where in it we are: a panel, a block of k. */
 typedef struct passage {
     const stk_gemm_job *job;
     square_fn *const (*squares)[2][2]; /* [by thirds] */
     tile *file;                        /* of the stand-ins */
     float *square;                     /* 32 x 32 sums on their way to c */
-    const char *a;                     /* element 0 of the rows and of the block, in place */
-    char *packed;                      /* a */
-    const char *b;                     /* panels */
+    float *sums;                       /* [row][32] where there are several blocks */
+    char *left, *panel;                /* a, and a block of b */
     /* Rows and columns that have endless numbers: bits, a word for each group and each panel. */
-    uint32_t endless[MC / SIDE];
-    const uint32_t *marks;
-    float *sums;   /* [row][nc] where there are several blocks */
-    int64_t nc, k; /* k: terms of the block */
-    int64_t row, col, m, n;
+    uint32_t endless[MOST_GROUPS], *marks;
+    int64_t row, m, kc;
+    int64_t col, n, first, k; /* of the panel and of the block */
+    const char *b;
     bool more, last; /* blocks before; no block behind */
 } passage;
 
@@ -295,24 +283,22 @@ STK_PAIRS static void round_part(const float *from, uint16_t *to, int64_t to_row
         }
 }
 
-static square square_at(const passage *p, int64_t i, int64_t j, int64_t rows)
+static square square_at(const passage *p, int64_t i, int64_t rows)
 {
     const stk_gemm *g = p->job->whole;
-    const int64_t tiles = tiles_of(p->k);
-    const int64_t all = tiles * manner_of(g)->tiles;
-    square s = {.b = p->b + j / SIDE * all * PANEL_TILE};
-    const char *packed = p->packed + i / SIDE * all * GROUP_TILE;
+    const char *packed = p->left + i / SIDE * strip_bytes(g, g->k);
+    square s = {.b = p->b};
     if (in_place(g, rows)) {
-        s.a = p->a + i * g->lda * 2;
+        s.a = (const char *)p->job->a + ((p->row + i) * g->lda + p->first) * 2;
         s.a_row = g->lda * 2;
         s.a_step = TILE_ROW;
         s.whole = p->k / TERMS;
-        if (s.whole < tiles) s.a_last = packed + s.whole * GROUP_TILE;
+        if (p->k % TERMS) s.a_last = packed + g->k / TERMS * GROUP_TILE;
     } else {
-        s.a = packed;
+        s.a = packed + strip_bytes(g, p->first);
         s.a_row = TILE_ROW;
         s.a_step = GROUP_TILE;
-        s.whole = tiles;
+        s.whole = tiles_of(p->k);
     }
     return s;
 }
@@ -323,64 +309,82 @@ static void multiply_square(const passage *p, const square *s, int64_t rows, int
     p->squares[in_thirds(p->job->whole)][down][across](s, p->file);
 }
 
-static void wide_square(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
-                        int64_t cols)
+static float *floats_of(const passage *p, int64_t i)
+{
+    return (float *)p->job->c + (p->row + i) * p->job->whole->ldc + p->col;
+}
+
+static void wide_square(const passage *p, square *s, int64_t i, int64_t rows)
 {
     const stk_gemm *g = p->job->whole;
-    float *c = (float *)p->job->c + (p->row + i) * g->ldc + p->col + j;
-    const bool whole = rows % TILE_ROWS == 0 && cols % TILE_ROWS == 0;
+    float *c = floats_of(p, i);
+    const bool whole = rows % TILE_ROWS == 0 && p->n % TILE_ROWS == 0;
     s->more = p->more || g->accumulate;
     s->from = s->to = whole ? c : p->square;
     s->from_row = s->to_row = whole ? g->ldc : SIDE;
-    if (!whole && s->more) copy_part(c, g->ldc, p->square, SIDE, rows, cols, false);
-    multiply_square(p, s, rows, cols);
-    if (!whole) copy_part(p->square, SIDE, c, g->ldc, rows, cols, false);
+    if (!whole && s->more) copy_part(c, g->ldc, p->square, SIDE, rows, p->n, false);
+    multiply_square(p, s, rows, p->n);
+    if (!whole) copy_part(p->square, SIDE, c, g->ldc, rows, p->n, false);
 }
 
 /* Sums of a block begin at zero, and are added to c afterwards: the six roundings do not grow with k. */
-static void thirds_square(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
-                          int64_t cols)
+static void thirds_square(const passage *p, square *s, int64_t i, int64_t rows)
 {
     const stk_gemm *g = p->job->whole;
-    float *c = (float *)p->job->c + (p->row + i) * g->ldc + p->col + j;
+    float *c = floats_of(p, i);
     const bool add = p->more || g->accumulate;
-    const bool straight = !add && rows % TILE_ROWS == 0 && cols % TILE_ROWS == 0;
+    const bool straight = !add && rows % TILE_ROWS == 0 && p->n % TILE_ROWS == 0;
     s->to = straight ? c : p->square;
     s->to_row = straight ? g->ldc : SIDE;
-    multiply_square(p, s, rows, cols);
-    if (!straight) copy_part(p->square, SIDE, c, g->ldc, rows, cols, add);
+    for (int64_t row = 0; row < rows; row++) {
+        __builtin_prefetch(c + row * g->ldc, 1);
+        __builtin_prefetch(c + row * g->ldc + p->n - 1, 1);
+    }
+    multiply_square(p, s, rows, p->n);
+    if (!straight) copy_part(p->square, SIDE, c, g->ldc, rows, p->n, add);
 }
 
-static void half_square(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
-                        int64_t cols)
+static void half_square(const passage *p, square *s, int64_t i, int64_t rows)
 {
     const stk_gemm *g = p->job->whole;
-    float *sums = p->sums + i * p->nc + j;
     s->more = p->more;
-    s->from = sums;
-    s->from_row = p->nc;
-    s->to = p->last ? p->square : sums;
-    s->to_row = p->last ? SIDE : p->nc;
-    multiply_square(p, s, rows, cols);
+    s->from = p->sums + i * SIDE;
+    s->to = p->last ? p->square : p->sums + i * SIDE;
+    s->from_row = s->to_row = SIDE;
+    multiply_square(p, s, rows, p->n);
     if (p->last)
-        round_part(p->square, (uint16_t *)p->job->c + (p->row + i) * g->ldc + p->col + j, g->ldc,
-                   rows, cols, g->accumulate);
+        round_part(p->square, (uint16_t *)p->job->c + (p->row + i) * g->ldc + p->col, g->ldc, rows,
+                   p->n, g->accumulate);
 }
 
-typedef void square_way(const passage *p, square *s, int64_t i, int64_t j, int64_t rows,
-                        int64_t cols);
+typedef void square_way(const passage *p, square *s, int64_t i, int64_t rows);
 
-static void pass(const passage *p)
+/* All rows of the pass, block after block of the panel. */
+static void pass_panel(passage *p)
 {
-    square_way *way = in_thirds(p->job->whole) ? thirds_square
-                      : p->job->wide           ? wide_square
-                                               : half_square;
-    for (int64_t j = 0; j < p->n; j += SIDE)
-        for (int64_t i = 0; i < p->m; i += SIDE) {
-            const int64_t rows = stk_min_i64(p->m - i, SIDE), cols = stk_min_i64(p->n - j, SIDE);
-            square s = square_at(p, i, j, rows);
-            way(p, &s, i, j, rows, cols);
+    const stk_gemm_job *job = p->job;
+    const stk_gemm *g = job->whole;
+    square_way *way = in_thirds(g) ? thirds_square : job->wide ? wide_square : half_square;
+    const char *packed = (const char *)job->packed;
+    uint32_t *marks = &p->marks[(p->col - job->col_lo) / SIDE];
+    if (packed) packed += p->col / SIDE * panel_stride(g);
+    if (in_thirds(g))
+        *marks = packed ? *(const uint32_t *)(const void *)(packed + strip_bytes(g, g->k)) : 0;
+    for (p->first = 0; p->first < g->k; p->first += p->kc) {
+        p->k = stk_min_i64(p->kc, g->k - p->first);
+        p->more = p->first > 0;
+        p->last = p->first + p->kc >= g->k;
+        p->b = packed ? packed + strip_bytes(g, p->first) : p->panel;
+        if (!packed) {
+            const uint32_t endless = pack_panel(g, job->b, p->col, p->first, p->k, p->panel);
+            if (endless) *marks |= endless;
         }
+        for (int64_t i = 0; i < p->m; i += SIDE) {
+            const int64_t rows = stk_min_i64(p->m - i, SIDE);
+            square s = square_at(p, i, rows);
+            way(p, &s, i, rows);
+        }
+    }
 }
 
 /* ---- endless numbers -------------------------------------------------------------------------------------- */
@@ -398,78 +402,62 @@ static bool next_run(const uint32_t *bits, int64_t n, int64_t *lo, int64_t *hi)
  * the finite terms, does not matter beside them. Neither the cut nor a row's neighbours have a part in what an element becomes. */
 static void multiply_endless(const passage *p)
 {
-    stk_gemm_job again = *p->job;
-    again.scratch = p->packed;
+    const stk_gemm_job *job = p->job;
+    stk_gemm_job again = *job;
+    again.scratch = p->left;
     again.packed = NULL;
     for (int64_t lo = 0, hi; next_run(p->endless, p->m, &lo, &hi); lo = hi) {
         again.row_lo = p->row + lo;
         again.row_hi = p->row + hi;
-        again.col_lo = p->col;
-        again.col_hi = p->col + p->n;
         STK_VEC(stk_gemm_f32)(&again);
     }
-    for (int64_t lo = 0, hi; next_run(p->marks, p->n, &lo, &hi); lo = hi) {
-        again.row_lo = p->row;
-        again.row_hi = p->row + p->m;
-        again.col_lo = p->col + lo;
-        again.col_hi = p->col + hi;
+    again.row_lo = p->row;
+    again.row_hi = p->row + p->m;
+    for (int64_t lo = 0, hi; next_run(p->marks, job->col_hi - job->col_lo, &lo, &hi); lo = hi) {
+        again.col_lo = job->col_lo + lo;
+        again.col_hi = job->col_lo + hi;
         STK_VEC(stk_gemm_f32)(&again);
     }
 }
 
 /* ---- a job ------------------------------------------------------------------------------------------------ */
 
-/* All blocks of k for the rows and the slab in p. */
-static void pass_blocks(passage *p, int64_t kc, const char *slab)
+static void run_pass(passage *p)
 {
-    const stk_gemm *g = p->job->whole;
-    const manner *by = manner_of(g);
+    const stk_gemm_job *job = p->job;
+    const stk_gemm *g = job->whole;
+    const char *a = (const char *)job->a + p->row * (g->ta ? 1 : g->lda) * manner_of(g)->size;
     memset(p->endless, 0, sizeof p->endless);
-    p->b = slab;
-    for (int64_t k = 0; k < g->k; k += kc) {
-        const int64_t first = g->ta ? k * g->lda + p->row : p->row * g->lda + k;
-        p->a = (const char *)p->job->a + first * by->size;
-        p->k = stk_min_i64(kc, g->k - k);
-        p->more = k > 0;
-        p->last = k + kc >= g->k;
-        if (in_thirds(g))
-            pack_thirds(g, (const void *)p->a, p->m, p->k, p->packed, p->endless);
-        else
-            pack_halves(g, (const void *)p->a, p->m, p->k, p->packed);
-        pass(p);
-        p->b += tiles_of(p->k) * by->tiles * PANEL_TILE * stk_ceil_div(p->n, SIDE);
+    if (in_thirds(g))
+        pack_thirds(g, (const void *)a, p->m, p->left, p->endless);
+    else
+        pack_halves(g, (const void *)a, p->m, p->left);
+    for (p->col = job->col_lo; p->col < job->col_hi; p->col += SIDE) {
+        p->n = stk_min_i64(SIDE, job->col_hi - p->col);
+        pass_panel(p);
     }
-    p->marks = (const uint32_t *)(const void *)(slab + panels_bytes(g, p->n));
     if (in_thirds(g)) multiply_endless(p);
 }
 
 static void multiply_all(const stk_gemm_job *job, passage *p)
 {
     const stk_gemm *g = job->whole;
-    const plan whole = plan_for(g, job->packed ? g->n : job->col_hi - job->col_lo);
+    const int64_t mc = rows_of_pass(g, job->row_hi - job->row_lo);
     char *at = job->scratch;
     p->job = job;
-    p->nc = whole.nc;
+    p->kc = piece_of(g->k, manner_of(g)->kc);
     p->square = (float *)(void *)at;
-    p->packed = at += SIDE * SIDE * 4;
-    p->sums = (float *)(void *)(at += rows_bytes(g));
-    at += sums_bytes(g);
-    for (p->col = job->col_lo; p->col < job->col_hi; p->col += whole.nc) {
-        const char *slab = at;
-        const int64_t first = p->col * (g->tb ? g->ldb : 1) * manner_of(g)->size;
-        p->n = stk_min_i64(whole.nc, job->col_hi - p->col);
-        if (job->packed)
-            slab = (const char *)job->packed + packed_bytes(g, p->col);
-        else
-            pack_slab(g, &whole, (const char *)job->b + first, p->n, at);
-        for (p->row = job->row_lo; p->row < job->row_hi; p->row += MC) {
-            p->m = stk_min_i64(MC, job->row_hi - p->row);
-            pass_blocks(p, whole.kc, slab);
-        }
+    p->marks = (uint32_t *)(void *)(at += SIDE * SIDE * 4);
+    p->sums = (float *)(void *)(at += marks_bytes(g));
+    p->panel = at += sums_bytes(g);
+    p->left = at + (job->packed ? 0 : strip_bytes(g, p->kc));
+    for (p->row = job->row_lo; p->row < job->row_hi; p->row += mc) {
+        p->m = stk_min_i64(mc, job->row_hi - p->row);
+        run_pass(p);
     }
 }
 
-/* Where c holds the sums, a long k is taken in stretches: slabs that have all of it would have few columns, and a is packed for each slab. */
+/* Where c holds the sums, a long k is taken in stretches: a pass that has all of it would have few rows, and b is packed for each pass. */
 static stk_gemm stretch_of(const stk_gemm *g, int64_t k)
 {
     stk_gemm s = *g;
@@ -523,16 +511,14 @@ static int64_t right_bytes(const stk_gemm *g)
 
 static void pack_right(const stk_gemm *g, const void *b, void *to)
 {
-    const int64_t size = manner_of(g)->size;
     char *at = to;
     for (int64_t k = 0; k < g->k;) {
         const stk_gemm s = stretch_of(g, k);
-        const plan p = plan_for(&s, g->n);
-        const char *from = (const char *)b + k * (g->tb ? 1 : g->ldb) * size;
-        for (int64_t j = 0; j < g->n; j += p.nc)
-            pack_slab(&s, &p, from + j * (g->tb ? g->ldb : 1) * size, stk_min_i64(p.nc, g->n - j),
-                      at + packed_bytes(&s, j));
-        at += packed_bytes(&s, g->n);
+        const int64_t strip = strip_bytes(&s, s.k);
+        for (int64_t j = 0; j < g->n; j += SIDE, at += panel_stride(&s)) {
+            const uint32_t endless = pack_panel(&s, b, j, k, s.k, at);
+            if (in_thirds(g)) memcpy(at + strip, &endless, sizeof endless);
+        }
         k += s.k;
     }
 }

@@ -168,6 +168,8 @@ STK_INLINE vf vf_splat(float x) { return _mm512_set1_ps(x); }
  *     vp_store_rounded, vp_load_wide   16 floats to 16 bfloat16 (nearest, ties to even) and back; _two: 16 and 16
  *     vp_thirds(x, out)          out[0] + out[1] + out[2] is x: floats that are bfloat16, the nearest to x, the nearest to what that
  *                                leaves, and the rest. Below 2^-103 the rest may be lost; x is finite
+ *     vp_thirds_below(x, out)    the same of what does not round to infinity, else out[0] is infinite or NaN
+ *     vp_larger(most, pairs), vp_endless_in(most)   whether any of many pairs had an infinity or NaN
  *     vp_join(low, high)         the pairs {low, high} of floats that are bfloat16
  *     vf_endless(v)              bit i: lane i is infinite or NaN; vf_infinite(v): infinite */
 #define STK_HAS_PAIRS 1
@@ -224,6 +226,13 @@ STK_INLINE vf vp_nearest(vf x) /* ties go away from zero */
     const __m512i up = _mm512_add_epi32((__m512i)x, _mm512_set1_epi32(0x8000));
     return (vf)_mm512_and_si512(up, _mm512_set1_epi32((int32_t)0xffff0000u));
 }
+STK_INLINE void vp_thirds_below(vf x, vf out[3])
+{
+    out[0] = vp_nearest(x);
+    const vf rest = x - out[0];
+    out[1] = vp_nearest(rest);
+    out[2] = rest - out[1];
+}
 /* The largest numbers would round to infinity: the first third of these is the largest one that bfloat16 has. */
 STK_INLINE void vp_thirds(vf x, vf out[3])
 {
@@ -233,6 +242,16 @@ STK_INLINE void vp_thirds(vf x, vf out[3])
     const vf rest = x - out[0];
     out[1] = vp_nearest(rest);
     out[2] = rest - out[1];
+}
+/* The larger ones of twice the 32 numbers' bits, where the sign drops out; whether one of them all was infinite or NaN. */
+STK_INLINE vf vp_larger(vf most, vf pairs)
+{
+    const __m512i twice = _mm512_add_epi16((__m512i)pairs, (__m512i)pairs);
+    return (vf)_mm512_max_epu16((__m512i)most, twice);
+}
+STK_INLINE bool vp_endless_in(vf most)
+{
+    return _mm512_cmpge_epu16_mask((__m512i)most, _mm512_set1_epi16((int16_t)0xff00)) != 0;
 }
 STK_INLINE vf vp_join(vf low, vf high)
 {

@@ -55,36 +55,74 @@ STK_INLINE uint32_t stk_thirds_tame(vf *v)
     return endless;
 }
 
-STK_INLINE void stk_thirds_put(char *to, vf low, vf high)
+typedef void stk_thirds_cut(vf x, vf out[3]);
+
+/* Returns the pairs of the first thirds. */
+STK_INLINE vf stk_thirds_put(stk_thirds_cut *cut, char *to, vf low, vf high)
 {
-    vf l[3], h[3];
-    vp_thirds(low, l);
-    vp_thirds(high, h);
+    vf l[3], h[3], pairs[3];
+    cut(low, l);
+    cut(high, h);
     STK_UNROLL for (int t = 0; t < 3; t++)
-        vf_store((float *)(void *)(to + t * STK_THIRDS_SQUARE), vp_join(l[t], h[t]));
+    {
+        pairs[t] = vp_join(l[t], h[t]);
+        vf_store((float *)(void *)(to + t * STK_THIRDS_SQUARE), pairs[t]);
+    }
+    return pairs[0];
 }
 
-/* Bit i of what it returns: row i of a, or column i of b, has an endless number. */
-STK_INLINE uint32_t stk_thirds_pack(const bool left, stk_thirds_source s, char *to)
+/* A whole square that may have endless numbers, or some that would round to them. */
+STK_INLINE uint32_t stk_thirds_pack_any(const bool left, const stk_thirds_source *s, char *to)
 {
-    float room[STK_THIRDS_SIDE][STK_THIRDS_SIDE] __attribute__((aligned(64)));
     const int64_t row = left ? 64 : 128;
     uint32_t endless = 0;
-    if (s.lines < STK_THIRDS_SIDE || s.lanes < STK_THIRDS_SIDE) stk_thirds_pad(&s, room);
     for (int64_t i = 0; i < STK_THIRDS_SIDE; i += 4) {
         const int64_t line = left ? i : i % 16, lane = left ? 0 : i / 16 * 16;
         char *at = to + line * row + lane * 4;
         vf low[4], high[4];
-        stk_thirds_lines(&s, line, lane, low);
-        stk_thirds_lines(&s, left ? line : line + 16, left ? 16 : lane, high);
+        stk_thirds_lines(s, line, lane, low);
+        stk_thirds_lines(s, left ? line : line + 16, left ? 16 : lane, high);
         STK_UNROLL for (int r = 0; r < 4; r++)
         {
             const uint32_t lanes = stk_thirds_tame(&low[r]) | stk_thirds_tame(&high[r]);
             endless |= left ? (uint32_t)(lanes != 0) << (i + r) : lanes << lane;
-            stk_thirds_put(at + r * row, low[r], high[r]);
+            stk_thirds_put(vp_thirds, at + r * row, low[r], high[r]);
         }
     }
     return endless;
+}
+
+/* One that has none: false if it has some after all. `next`: what is packed behind it, on its way to the cache while we cut. */
+STK_INLINE bool stk_thirds_pack_finite(const bool left, const stk_thirds_source *s,
+                                       const float *next, char *to)
+{
+    const int64_t row = left ? 64 : 128;
+    vf most = {0};
+    for (int64_t i = 0; i < STK_THIRDS_SIDE; i += 4) {
+        const int64_t line = left ? i : i % 16, lane = left ? 0 : i / 16 * 16;
+        char *at = to + line * row + lane * 4;
+        vf low[4], high[4];
+        STK_UNROLL for (int r = 0; r < 4; r++)
+        {
+            __builtin_prefetch(next + (i + r) * s->ld);
+            __builtin_prefetch(next + (i + r) * s->ld + STK_VF);
+        }
+        stk_thirds_lines(s, line, lane, low);
+        stk_thirds_lines(s, left ? line : line + 16, left ? 16 : lane, high);
+        STK_UNROLL for (int r = 0; r < 4; r++) most =
+            vp_larger(most, stk_thirds_put(vp_thirds_below, at + r * row, low[r], high[r]));
+    }
+    return !vp_endless_in(most);
+}
+
+/* Bit i of what it returns: row i of a, or column i of b, has an endless number. next: the square behind, or any address. */
+STK_INLINE uint32_t stk_thirds_pack(const bool left, stk_thirds_source s, const float *next,
+                                    char *to)
+{
+    float room[STK_THIRDS_SIDE][STK_THIRDS_SIDE] __attribute__((aligned(64)));
+    if (s.lines < STK_THIRDS_SIDE || s.lanes < STK_THIRDS_SIDE) stk_thirds_pad(&s, room);
+    if (__builtin_expect(stk_thirds_pack_finite(left, &s, next, to), 1)) return 0;
+    return stk_thirds_pack_any(left, &s, to);
 }
 
 #endif

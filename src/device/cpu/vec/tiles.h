@@ -1,9 +1,10 @@
 /* tiles.h - registers that hold tiles, as Intel's AMX has them: eight of 16 rows of 64 bytes, and an instruction that adds the
- * product of two tiles to a third. Four words, made twice: by the instructions, and by plain C with the meaning that Intel's
+ * product of two tiles to a third. Five words, made twice: by the instructions, and by plain C with the meaning that Intel's
  * manual gives them, so that what is written in these words can be run and tested on any processor of the set.
  *
  *     zero(t)               all zeros
  *     load(t, from, row)    16 rows of 64 bytes, `row` bytes apart
+ *     pass(t, from, row)    the same of what is not needed again soon, and should leave the first level to other things
  *     store(t, to, row)
  *     dot(c, a, b)          c[i][j] += the sum over 16 pairs p of  a[i][p].low * b[p][j].low + a[i][p].high * b[p][j].high:
  *                           c is floats, a and b are pairs of bfloat16; a holds rows, b 16 columns zipped (pairs.h)
@@ -42,6 +43,8 @@ typedef struct tile {
 #define TILE_zero(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
 #define TILE_load(t, from, row_bytes)                                                              \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"(row_bytes) : "memory")
+#define TILE_pass(t, from, row_bytes)                                                              \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t ::"r"(from), "r"(row_bytes) : "memory")
 #define TILE_store(t, to, row_bytes)                                                               \
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(to), "r"(row_bytes) : "memory")
 #define TILE_dot(c, a, b)                                                                          \
@@ -111,6 +114,7 @@ static inline void standin_dot(tile *c, const tile *a, const tile *b)
 
 #define STANDIN_zero(t)                  (file[t] = (tile){0})
 #define STANDIN_load(t, from, row_bytes) standin_load(&file[t], from, row_bytes)
+#define STANDIN_pass(t, from, row_bytes) standin_load(&file[t], from, row_bytes)
 #define STANDIN_store(t, to, row_bytes)  standin_store(&file[t], to, row_bytes)
 #define STANDIN_dot(c, a, b)             standin_dot(&file[c], &file[a], &file[b])
 
