@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const stk_vec *_Atomic chosen;
 
@@ -70,6 +71,25 @@ static const stk_vec *find_tiled(const char *name)
     return NULL;
 }
 #endif
+
+/* ---- caches ------------------------------------------------------------------------------------------- */
+
+static pthread_once_t l2_known = PTHREAD_ONCE_INIT;
+static bool l2_is_large;
+
+/* Asked once: the question stops a virtual machine. */
+static void find_l2(void)
+{
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    l2_is_large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
+#endif
+}
+
+bool stk_isa_has_large_l2(void)
+{
+    pthread_once(&l2_known, find_l2);
+    return l2_is_large;
+}
 
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
