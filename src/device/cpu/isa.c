@@ -74,22 +74,26 @@ static const stk_vec *find_tiled(const char *name)
 
 /* ---- caches ------------------------------------------------------------------------------------------- */
 
-static pthread_once_t l2_known = PTHREAD_ONCE_INIT;
-static bool l2_is_large;
+static _Atomic int l2_is_large = -1; /* not yet known */
 
 /* Asked once: the question stops a virtual machine. */
-static void find_l2(void)
+static int find_l2(void)
 {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
-    l2_is_large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
+    return sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
+#else
+    return 0;
 #endif
 }
 
 bool stk_isa_has_large_l2(void)
 {
-    pthread_once(&l2_known, find_l2);
-    return l2_is_large;
+    int large = atomic_load_explicit(&l2_is_large, memory_order_relaxed);
+    if (large < 0) atomic_store(&l2_is_large, large = find_l2());
+    return large;
 }
+
+void stk_isa_assume_l2(int large) { atomic_store(&l2_is_large, large); }
 
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 
