@@ -507,6 +507,45 @@ TEST(units_cover_the_product_once)
 
 /* ---- the other instruction sets -------------------------------------------------------------------- */
 
+/* What is packed depends on the size of the second-level cache, numbers do not. Shapes on both sides of each limit. */
+static void check_both_caches(const stk_gemm *g)
+{
+    problem p = make(*g);
+    const size_t bytes = (size_t)p.size_c * (size_t)stk_dtype_size((stk_dtype)g->dtype);
+    void *first = stk_malloc(bytes);
+    for (int large = 0; large < 2; large++) {
+        stk_isa_assume_l2(large);
+        if (!CHECK(run(&p, launch_device(1), "own", 0) && check_close(&p, "own"))) break;
+        if (large)
+            CHECK_MSG(!memcmp(first, p.c, bytes), "%" PRId64 "x%" PRId64 "x%" PRId64 " ta %d tb %d",
+                      g->m, g->n, g->k, g->ta, g->tb);
+        else
+            memcpy(first, p.c, bytes);
+    }
+    stk_isa_assume_l2(-1);
+    stk_free(first);
+    drop(&p);
+}
+
+TEST(same_bits_for_any_cache)
+{
+    static const int64_t sizes[][3] = {
+        {200, 200, 300}, {31, 390, 380}, {26, 1030, 300}, {13, 100, 257}};
+    const char *set = stk_vec_get()->name;
+    for (int i = 0; i < 2; i++) {
+        stk_isa_use(i ? "base" : set);
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int turned = 0; turned < 4; turned++) {
+                stk_gemm g = shape(sizes[s][0], sizes[s][1], sizes[s][2], turned & 1, turned >> 1);
+                check_both_caches(&g);
+                g.dtype = STK_F64;
+                g.accumulate = 1;
+                check_both_caches(&g);
+            }
+    }
+    stk_isa_use(NULL);
+}
+
 TEST(every_instruction_set)
 {
     static const char *const names[] = {"base", "avx2", "avx512"};

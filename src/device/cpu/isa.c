@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const stk_vec *_Atomic chosen;
 
@@ -73,6 +74,29 @@ static const stk_vec *find_tiled(const char *name)
     return NULL;
 }
 #endif
+
+/* ---- caches ------------------------------------------------------------------------------------------- */
+
+static _Atomic int l2_is_large = -1; /* not yet known */
+
+/* Asked once: the question stops a virtual machine. */
+static int find_l2(void)
+{
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+    return sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
+#else
+    return 0;
+#endif
+}
+
+bool stk_isa_has_large_l2(void)
+{
+    int large = atomic_load_explicit(&l2_is_large, memory_order_relaxed);
+    if (large < 0) atomic_store(&l2_is_large, large = find_l2());
+    return large;
+}
+
+void stk_isa_assume_l2(int large) { atomic_store(&l2_is_large, large); }
 
 /* ---- choosing ------------------------------------------------------------------------------------------ */
 

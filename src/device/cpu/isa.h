@@ -20,6 +20,9 @@ void stk_isa_use(const char *name);
 bool stk_isa_has_pairs(void);
 /* It has products of tiles of bfloat16 (vec/tiles.h); then it has pairs, too. */
 bool stk_isa_has_tiles(void);
+/* Each core has 2 MB of L2 or more. What hangs on it must not change a bit of any result. */
+bool stk_isa_has_large_l2(void);
+void stk_isa_assume_l2(int large); /* tests: what that says from now on; -1: the truth */
 /* Why AMX is not in use though the processor has it, as the end of a sentence; NULL: it is, or there is none. */
 const char *stk_isa_amx_unused(void);
 

@@ -1,4 +1,5 @@
 /* gemm_f32.c - the engine for floats. */
+#include "device/cpu/isa.h"
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/lanes.h"
 

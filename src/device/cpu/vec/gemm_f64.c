@@ -1,4 +1,5 @@
 /* gemm_f64.c - the engine for doubles. */
+#include "device/cpu/isa.h"
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/lanes.h"
 
