@@ -161,14 +161,16 @@ static int64_t room_of(const void *params, int way)
     return stk_max_i64(s.room.total, few * (int64_t)sizeof(float));
 }
 
-/* Fewer than half a tile of channels, or of what a result reads, is mostly padding; floats have to be worth their cutting. */
+/* Fewer than half a tile of channels, or of what a result reads, is mostly padding; floats have to be worth their cutting. A few
+ * channels are gathered one by one, which has to serve many results: else they are left to kernels of floats. */
 bool stk_grid_takes(const stk_conv *c, int way)
 {
-    enum { LEAST = 16, LEAST_FLOATS = 32 };
+    enum { LEAST = 16, LEAST_FLOATS = 32, FEW = 8, MANY = 48 };
     const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
     const int64_t source = way == STK_GRID_BACK ? c->oc : c->ic;
     const int64_t dest = way == STK_GRID_BACK ? c->ic : c->oc;
     const int64_t least = c->dtype == STK_F32 ? LEAST_FLOATS : LEAST;
+    if (source < FEW && (dest < MANY || way == STK_GRID_BACK)) return false;
     return (c->dtype == STK_F32 || c->dtype == STK_BF16) && stk_isa_has_tiles() && dest >= least &&
            source * taps >= least && stk_grid_plan_takes(c, way);
 }

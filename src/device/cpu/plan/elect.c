@@ -274,7 +274,7 @@ static void limit_threads(stk_task *t, const stk_election *e)
 
 stk_status stk_elect(stk_plan *p, stk_election *e, const char *machine, stk_error *err)
 {
-    enum { EDITION = 5 }; /* to be counted up when a kernel takes new problems, or is much faster */
+    enum { EDITION = 6 }; /* to be counted up when a kernel takes new problems, or is much faster */
     char about[256];
     /* With the number of kernels: what a build knew less of may be beaten by what this one has more. */
     snprintf(about, sizeof about, "%d.%d %s", STK_CPU_IMPLS, EDITION, machine);
