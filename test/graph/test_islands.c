@@ -185,7 +185,7 @@ TEST(uniforms_reach_control_flow_that_comes_first)
     }
 }
 
-/* Four products of 40 kB that are alive together, where a block holds 64 kB. */
+/* Four products of 40 kB that are alive together, where a block holds 64 kB. Kernels that need more memory than that are not taken. */
 TEST(arenas_are_cut_into_blocks)
 {
     static const char *const names[] = {"cpu:0", "apart:0"};
@@ -213,7 +213,7 @@ TEST(arenas_are_cut_into_blocks)
         stk_graph_release(g);
     }
     unsetenv("STOKER_APART_BLOCK");
-    if (CHECK(y[0] && y[1])) CHECK(!memcmp(y[0]->data, y[1]->data, 40000));
+    if (CHECK(y[0] && y[1])) CHECK_NEAR_F32(y[1]->data, y[0]->data, 10000, 1e-4, 1e-6);
     for (int n = 0; n < 2; n++) stk_tensor_release(y[n]);
 }
 

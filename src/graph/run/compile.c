@@ -138,7 +138,9 @@ static stk_status plan_program(stk_program *p, const stk_program_options *o, stk
     plan->home = stk_arena_array(&plan->arena, (size_t)values, sizeof *plan->home);
     if (!plan->home) return stk_fail_memory(err, "plan", (size_t)values * sizeof *plan->home);
     for (int64_t v = 0; v < values; v++) plan->home[v].root = (stk_val)v;
+    const int64_t block = p->device->caps.largest_block;
     stk_arrange_options how = {.threads = o->threads,
+                               .largest = stk_max_i64(block - STK_ALIGN, 0),
                                .deterministic = o->deterministic,
                                .ref = o->ref,
                                .no_group = o->no_fuse,

@@ -12,6 +12,7 @@ stk_status stk_cpu_arrange(stk_device *d, stk_plan *p, const stk_arrange_options
                       .deterministic = o->deterministic,
                       .ref = o->ref,
                       .no_group = o->no_group,
+                      .largest = o->largest,
                       .kernels = o->kernels};
     e.threads = o->threads > 0 && o->threads < report.threads ? o->threads : report.threads;
     uint64_t trace = stk_trace_start();

@@ -30,6 +30,7 @@ typedef struct stk_election {
     double fork_join_ns;
     bool deterministic, ref, no_group;
     const char *kernels; /* forced ones; NULL: as STOKER_KERNEL says */
+    int64_t largest;     /* bytes of scratch and rooms; 0: no limit */
     double spent_ms;     /* on timing candidates */
 } stk_election;
 

@@ -194,6 +194,18 @@ static const stk_impl *choose_timed(const stk_plan *p, stk_task *t, stk_election
     return best;
 }
 
+/* Does it take the problem, with memory that the device has in one piece? */
+static bool takes(const stk_impl *impl, const stk_task *t, const stk_election *e)
+{
+    if (impl->supports && !impl->supports(t->params)) return false;
+    if (!e->largest || (!impl->scratch && !impl->room)) return true;
+    stk_task asked = *t;
+    stk_cut cut;
+    asked.own = &cut;
+    settle(&asked, e, impl);
+    return asked.scratch_bytes <= e->largest;
+}
+
 /* The supported implementations, ref last; ref alone when asked for. */
 static int32_t candidates(const stk_task *t, const stk_election *e, const stk_impl **out,
                           int32_t most)
@@ -202,14 +214,9 @@ static int32_t candidates(const stk_task *t, const stk_election *e, const stk_im
     const stk_impl *const *list = stk_cpu_impls(e->cpu, (stk_kernel)t->kernel, &all);
     for (int32_t i = 0; i < all && n < most; i++) {
         if (e->ref && list[i]->rank < 100 && i + 1 < all) continue;
-        if (!list[i]->supports || list[i]->supports(t->params)) out[n++] = list[i];
+        if (takes(list[i], t, e)) out[n++] = list[i];
     }
     return n;
-}
-
-static bool takes(const stk_impl *impl, const stk_task *t)
-{
-    return !impl->supports || impl->supports(t->params);
 }
 
 /* Without timing: the one remembered for this problem, or by table. Asks as few implementations as possible whether they
@@ -221,10 +228,12 @@ static const stk_impl *choose_at_once(const stk_task *t, const stk_election *e, 
     const stk_impl *const *list = stk_cpu_impls(e->cpu, (stk_kernel)t->kernel, &all);
     if (known) {
         best = find_by_name(list, all, known);
-        return best && takes(best, t) ? best : NULL;
+        if (best && takes(best, t, e)) return best;
+        if (!e->largest) return NULL;
+        best = NULL; /* a device with small blocks: what is remembered is for others */
     }
     for (int32_t i = 0; i < all; i++)
-        if ((!best || list[i]->rank < best->rank) && takes(list[i], t)) best = list[i];
+        if ((!best || list[i]->rank < best->rank) && takes(list[i], t, e)) best = list[i];
     return best;
 }
 
