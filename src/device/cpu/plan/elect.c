@@ -42,9 +42,11 @@ static void settle(stk_task *t, const stk_election *e, const stk_impl *impl)
 
 /* ---- timing ---------------------------------------------------------------------------------------------- */
 
+/* Memory that the candidates of a task take turns in: fresh pages cost more than most runs. */
 typedef struct trial {
-    void *memory;
+    void *memory, **arg;
     int64_t bytes;
+    char *scratch;
     stk_launch launch;
 } trial;
 
@@ -71,68 +73,75 @@ static void fill_numbers(const stk_plan *p, const stk_task *t, void **arg)
             fill_halves(arg[i], p->home[t->arg[i]].bytes / (int64_t)sizeof(float));
 }
 
-static bool trial_open(const stk_plan *p, const stk_task *t, trial *out)
+static bool trial_open(const stk_plan *p, const stk_task *t, int64_t scratch, trial *out)
 {
-    const stk_cut *c = stk_cut_of(t);
-    *out = (trial){.bytes = stk_round_up(t->scratch_bytes, STK_ALIGN)};
+    *out = (trial){.bytes = stk_round_up(scratch, STK_ALIGN)};
     for (int32_t i = 0; i < t->nargs; i++)
         out->bytes += stk_round_up(p->home[t->arg[i]].bytes, STK_ALIGN);
     out->memory = stk_alloc_pages((size_t)out->bytes + 1);
-    void **arg = stk_calloc((size_t)t->nargs, sizeof *arg);
-    if (!out->memory || !arg) {
-        stk_free(arg);
-        return false;
-    }
+    out->arg = stk_calloc((size_t)t->nargs, sizeof *out->arg);
+    if (!out->memory || !out->arg) return false;
     char *at = out->memory;
     for (int32_t i = 0; i < t->nargs; i++) {
-        arg[i] = at;
+        out->arg[i] = at;
         at += stk_round_up(p->home[t->arg[i]].bytes, STK_ALIGN);
     }
-    fill_numbers(p, t, arg);
-    out->launch = (stk_launch){.run = c->impl->run,
-                               .arg = arg,
-                               .params = t->params,
-                               .units = c->units,
-                               .scale = 1,
-                               .parts = c->parts,
-                               .threads = c->threads,
-                               .kernel = t->kernel,
-                               .args = t->nargs,
-                               .impl = c->impl,
-                               .label = "election"};
-    stk_launch_give(&out->launch, at);
-    return !c->impl->prepare || c->impl->prepare(&out->launch, NULL) == STK_OK;
+    out->scratch = at;
+    fill_numbers(p, t, out->arg);
+    return true;
 }
 
-static void trial_close(trial *t)
+static bool trial_start(trial *tr, const stk_task *t)
 {
-    if (t->launch.impl && t->launch.impl->discard) t->launch.impl->discard(&t->launch);
-    stk_free(t->launch.arg);
-    if (t->memory) stk_free_pages(t->memory, (size_t)t->bytes + 1);
+    const stk_cut *c = stk_cut_of(t);
+    tr->launch = (stk_launch){.run = c->impl->run,
+                              .arg = tr->arg,
+                              .params = t->params,
+                              .units = c->units,
+                              .scale = 1,
+                              .parts = c->parts,
+                              .threads = c->threads,
+                              .kernel = t->kernel,
+                              .args = t->nargs,
+                              .impl = c->impl,
+                              .label = "election"};
+    stk_launch_give(&tr->launch, tr->scratch);
+    return !c->impl->prepare || c->impl->prepare(&tr->launch, NULL) == STK_OK;
+}
+
+static void trial_stop(trial *tr)
+{
+    if (tr->launch.impl && tr->launch.impl->discard) tr->launch.impl->discard(&tr->launch);
+    tr->launch.impl = NULL;
+}
+
+static void trial_close(trial *tr)
+{
+    stk_free(tr->arg);
+    if (tr->memory) stk_free_pages(tr->memory, (size_t)tr->bytes + 1);
 }
 
 /* Fastest of several short samples on one thread, in ns, shared among the threads that would take part: how the cores
  * happen to be shared with others at this moment must not decide. A slow first run ends early. */
-static double time_task(const stk_plan *p, const stk_task *t, const stk_election *e)
+static double time_task(trial *tr, const stk_task *t, const stk_election *e)
 {
-    enum { SAMPLES = 5 };
+    enum { SAMPLES = 3 };
     static const double SAMPLE_NS = 150e3;
-    trial tr;
     double best = 1e300;
-    if (trial_open(p, t, &tr)) {
+    if (trial_start(tr, t)) {
         int64_t start = stk_now_ns();
-        stk_cpu_run(e->cpu, &tr.launch, 1, 1); /* warm-up: pages, code, caches */
+        stk_cpu_run(e->cpu, &tr->launch, 1, 1); /* warm-up: pages, code, caches */
         int64_t repeat = 1;
         for (int s = 0; s < SAMPLES; s++) {
             start = stk_now_ns();
-            for (int64_t r = 0; r < repeat; r++) stk_cpu_run(e->cpu, &tr.launch, 1, 1);
+            for (int64_t r = 0; r < repeat; r++) stk_cpu_run(e->cpu, &tr->launch, 1, 1);
             double ns = (double)(stk_now_ns() - start) / (double)repeat;
             if (ns < best) best = ns;
             if (s == 0 && ns < SAMPLE_NS) repeat = (int64_t)(SAMPLE_NS / (ns + 1)) + 1;
             if (s == 0 && ns > 30e6) break;
         }
     }
-    trial_close(&tr);
+    trial_stop(tr);
     return best / (double)stk_min_i64(stk_cut_of(t)->parts, machine_threads());
 }
 
@@ -174,24 +183,54 @@ static stk_status choose_forced(const stk_task *t, const stk_impl *const *list, 
                     *out ? "does not take this problem" : "does not exist", known);
 }
 
-static const stk_impl *choose_timed(const stk_plan *p, stk_task *t, stk_election *e,
-                                    const stk_impl *const *list, int32_t n)
+/* Candidates of one problem and their best times so far. Two rounds, between which all other problems have theirs: machines that are
+ * shared have spells of some hundred milliseconds in which one kind of instruction is several times slower than another. */
+typedef struct contest {
+    uint64_t key;
+    int64_t task; /* the first one that has this problem */
+    const stk_impl *impl[16];
+    double ns[16];
+    int32_t n;
+} contest;
+
+/* Who takes part in a round: ref only where there is no other, in the second one nobody who is far behind. */
+static bool takes_part(const contest *c, int32_t i, bool first)
+{
+    static const double HOPELESS = 2.5; /* times the best */
+    double best = 1e300;
+    if (first) return !i || c->impl[i]->rank < 100;
+    for (int32_t k = 0; k < c->n; k++) best = c->ns[k] < best ? c->ns[k] : best;
+    return c->ns[i] <= HOPELESS * best;
+}
+
+static void time_round(const stk_plan *p, stk_task *t, stk_election *e, contest *c, bool first)
+{
+    const int64_t start = stk_now_ns();
+    int64_t scratch = 0;
+    trial tr;
+    for (int32_t i = 0; i < c->n; i++) {
+        settle(t, e, c->impl[i]);
+        if (takes_part(c, i, first)) scratch = stk_max_i64(scratch, t->scratch_bytes);
+    }
+    const bool open = trial_open(p, t, scratch, &tr);
+    for (int32_t i = 0; open && i < c->n; i++) {
+        if (!takes_part(c, i, first)) continue;
+        settle(t, e, c->impl[i]);
+        const double ns = time_task(&tr, t, e) + fetch_ns(p, t, c->impl[i]);
+        if (ns < c->ns[i]) c->ns[i] = ns;
+    }
+    trial_close(&tr);
+    e->spent_ms += (double)(stk_now_ns() - start) / 1e6;
+}
+
+static const stk_impl *winner(const contest *c)
 {
     static const double CLEARLY =
         0.92; /* the first of the table stays unless it is beaten beyond noise */
-    const stk_impl *best = NULL;
-    double best_ns = 0;
-    for (int32_t i = 0; i < n; i++) {
-        bool is_ref = list[i]->rank >= 100;
-        if ((list[i]->supports && !list[i]->supports(t->params)) || (is_ref && best)) continue;
-        settle(t, e, list[i]);
-        double ns = time_task(p, t, e) + fetch_ns(p, t, list[i]);
-        if (!best || ns < CLEARLY * best_ns) {
-            best = list[i];
-            best_ns = ns;
-        }
-    }
-    return best;
+    int32_t best = 0;
+    for (int32_t i = 1; i < c->n; i++)
+        if (c->ns[i] < CLEARLY * c->ns[best]) best = i;
+    return c->impl[best];
 }
 
 /* Does it take the problem, with memory that the device has in one piece? */
@@ -237,40 +276,75 @@ static const stk_impl *choose_at_once(const stk_task *t, const stk_election *e, 
     return best;
 }
 
-static stk_status elect_by_time(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
+/* Contests of a plan, while it is arranged. */
+typedef struct contests {
+    contest *items;
+    int64_t count, capacity;
+} contests;
+
+static contest *contest_of(const contests *all, uint64_t key)
+{
+    for (int64_t i = 0; i < all->count; i++)
+        if (all->items[i].key == key) return &all->items[i];
+    return NULL;
+}
+
+static stk_status begin_contest(stk_plan *p, int64_t k, stk_election *e, contests *all,
                                 uint64_t key, const stk_impl **chosen, stk_error *err)
 {
-    enum { MOST = 16 };
-    const stk_impl *list[MOST];
+    stk_task *t = &p->tasks[k];
+    contest c = {.key = key, .task = k};
     char name[64];
-    int32_t n = candidates(t, e, list, MOST);
-    if (!n)
+    c.n = candidates(t, e, c.impl, (int32_t)(sizeof c.impl / sizeof *c.impl));
+    if (!c.n)
         return stk_fail(err, STK_ERR_UNSUPPORTED,
                         "%s: no kernel for '%s' on this device; cast to float32 or float64",
                         t->label, stk_kernel_name((stk_kernel)t->kernel));
     if (forced_name(e, (stk_kernel)t->kernel, name, sizeof name))
-        return choose_forced(t, list, n, name, chosen, err);
-    *chosen = list[0];
-    if (e->ref || n == 1 || (n == 2 && list[1]->rank >= 100)) return STK_OK;
-    int64_t start = stk_now_ns();
-    *chosen = choose_timed(p, t, e, list, n);
-    e->spent_ms += (double)(stk_now_ns() - start) / 1e6;
-    stk_elect_cache_add(cache, key, (stk_kernel)t->kernel, (*chosen)->name);
+        return choose_forced(t, c.impl, c.n, name, chosen, err);
+    *chosen = c.impl[0];
+    if (e->ref || c.n == 1 || (c.n == 2 && c.impl[1]->rank >= 100)) return STK_OK;
+    for (int32_t i = 0; i < c.n; i++) c.ns[i] = 1e300;
+    time_round(p, t, e, &c, true);
+    if (!STK_GROW(all->items, all->count, all->capacity))
+        return stk_fail_memory(err, "kernel election", sizeof c);
+    all->items[all->count++] = c;
     return STK_OK;
 }
 
-static stk_status elect_task(stk_plan *p, stk_task *t, stk_election *e, stk_elect_cache *cache,
-                             stk_error *err)
+/* What can be said without timing, or where the problem has its contest. */
+static stk_status elect_task(stk_plan *p, int64_t k, stk_election *e, stk_elect_cache *cache,
+                             contests *all, stk_error *err)
 {
+    stk_task *t = &p->tasks[k];
     const stk_impl *chosen = NULL;
     char name[64];
     uint64_t key = stk_elect_key(t->kernel, t->params, t->params_size, machine_threads());
     const char *known = stk_elect_cache_find(cache, key);
     bool forced = forced_name(e, (stk_kernel)t->kernel, name, sizeof name);
     if (!e->ref && !forced && (known || e->deterministic)) chosen = choose_at_once(t, e, known);
-    if (!chosen) STK_TRY(elect_by_time(p, t, e, cache, key, &chosen, err));
+    const contest *same = chosen ? NULL : contest_of(all, key);
+    if (same) chosen = same->impl[0];
+    if (!chosen) STK_TRY(begin_contest(p, k, e, all, key, &chosen, err));
     settle(t, e, chosen);
     return STK_OK;
+}
+
+/* The second rounds, and what came of them, for all tasks with the problem. */
+static void end_contests(stk_plan *p, stk_election *e, stk_elect_cache *cache, contests *all)
+{
+    for (int64_t i = 0; i < all->count; i++) {
+        contest *c = &all->items[i];
+        time_round(p, &p->tasks[c->task], e, c, false);
+        stk_elect_cache_add(cache, c->key, (stk_kernel)p->tasks[c->task].kernel, winner(c)->name);
+    }
+    for (int64_t k = 0; k < p->ntasks && all->count; k++) {
+        stk_task *t = &p->tasks[k];
+        if (t->kernel < 0) continue;
+        const contest *c =
+            contest_of(all, stk_elect_key(t->kernel, t->params, t->params_size, machine_threads()));
+        if (c) settle(t, e, winner(c));
+    }
 }
 
 /* A parallel region must earn its fork-join twice over. */
@@ -290,18 +364,21 @@ stk_status stk_elect(stk_plan *p, stk_election *e, const char *machine, stk_erro
     stk_elect_cache *cache =
         e->deterministic || e->ref ? NULL : stk_elect_cache_open("kernels.txt", about);
     stk_status status = STK_OK;
+    contests all = {NULL, 0, 0};
     for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++) {
         stk_task *t = &p->tasks[k];
         t->own = stk_arena_alloc(&p->arena, sizeof(stk_cut));
-        if (!t->own) {
+        if (!t->own)
             status = stk_fail_memory(err, "kernel election", sizeof(stk_cut));
-        } else if (t->kernel < 0) {
+        else if (t->kernel < 0)
             *stk_cut_of(t) = (stk_cut){.units = 1, .scale = 1, .parts = 1, .threads = 1};
-        } else {
-            status = elect_task(p, t, e, cache, err);
-            if (status == STK_OK) limit_threads(t, e);
-        }
+        else
+            status = elect_task(p, k, e, cache, &all, err);
     }
+    if (status == STK_OK) end_contests(p, e, cache, &all);
+    for (int64_t k = 0; k < p->ntasks && status == STK_OK; k++)
+        if (p->tasks[k].kernel >= 0) limit_threads(&p->tasks[k], e);
+    stk_free(all.items);
     stk_elect_cache_close(cache);
     return status;
 }
