@@ -151,7 +151,7 @@ typedef struct stk_arrange_options {
     int32_t threads; /* at most this many; 0: all of the device */
     bool deterministic, ref, no_group;
     const char *kernels; /* "gemm:xsmm": forced ones; NULL: as STOKER_KERNEL says */
-    int64_t largest;     /* bytes of a block of the device, which scratch has to fit in; 0: no limit */
+    int64_t largest; /* bytes of a block of the device, which scratch has to fit in; 0: no limit */
 } stk_arrange_options;
 
 /* What a task became, for reports. */
