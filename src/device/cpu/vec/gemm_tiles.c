@@ -52,7 +52,7 @@ typedef struct manner {
 } manner;
 
 static const manner by_halves = {1, 2, 512, INT64_MAX / 2, 3 << 18};
-static const manner by_thirds = {3, 4, 256, 256, 400 << 10};
+static const manner by_thirds = {3, 4, 192, 192, 400 << 10};
 
 static bool in_thirds(const stk_gemm *g) { return g->dtype == STK_F32; }
 static const manner *manner_of(const stk_gemm *g) { return in_thirds(g) ? &by_thirds : &by_halves; }
