@@ -157,35 +157,33 @@ static bool zip(bool floats, const void *const *rows, int64_t lanes, char *to)
 
 /* ---- results ------------------------------------------------------------------------------------------------- */
 
-STK_PAIRS static void put_halves(const stk_grid_data *d, const stk_grid_square *s, int64_t first,
-                                 int64_t cols)
+/* Up to 32 channels of a pixel. */
+STK_INLINE STK_PAIRS void put_pixel(const bool floats, const float *from, int64_t cols, char *to)
 {
-    const vf_part low = vf_part_of(stk_min_i64(cols, STK_VF)),
-                  high = vf_part_of(stk_max_i64(cols - STK_VF, 1));
-    for (int32_t i = 0; i < s->rows; i++) {
-        if (s->place[i] < 0) continue;
-        const float *from = d->sums + i * SIDE;
-        uint16_t *to = (uint16_t *)(void *)d->y + s->place[i] * d->channels + first;
-        if (cols == SIDE) {
-            vp_store_rounded_two(to, vf_load(from), vf_load(from + STK_VF));
-            continue;
-        }
-        vp_store_rounded(to, vf_load(from), low);
-        if (cols > STK_VF) vp_store_rounded(to + STK_VF, vf_load(from + STK_VF), high);
+    const vf low = vf_load(from), high = vf_load(from + STK_VF);
+    for (int64_t j = 0; j < cols; j += STK_VF) {
+        const vf_part part = vf_part_of(stk_min_i64(cols - j, STK_VF));
+        if (floats)
+            vf_store_part((float *)(void *)to + j, j ? high : low, part);
+        else
+            vp_store_rounded((uint16_t *)(void *)to + j, j ? high : low, part);
     }
 }
 
-static void put_floats(const stk_grid_data *d, const stk_grid_square *s, int64_t first,
-                       int64_t cols)
+STK_PAIRS static void put_square(const stk_grid_data *d, const stk_grid_square *s, int64_t first,
+                                 int64_t cols)
 {
-    const vf_part low = vf_part_of(stk_min_i64(cols, STK_VF)),
-                  high = vf_part_of(stk_max_i64(cols - STK_VF, 1));
+    const int64_t size = d->floats ? sizeof(float) : sizeof(uint16_t);
     for (int32_t i = 0; i < s->rows; i++) {
         if (s->place[i] < 0) continue;
         const float *from = d->sums + i * SIDE;
-        float *to = (float *)(void *)d->y + s->place[i] * d->channels + first;
-        vf_store_part(to, vf_load(from), low);
-        if (cols > STK_VF) vf_store_part(to + STK_VF, vf_load(from + STK_VF), high);
+        char *to = d->y + (s->place[i] * d->channels + first) * size;
+        if (d->floats)
+            put_pixel(true, from, cols, to);
+        else if (cols < SIDE)
+            put_pixel(false, from, cols, to);
+        else
+            vp_store_rounded_two((uint16_t *)(void *)to, vf_load(from), vf_load(from + STK_VF));
     }
 }
 
@@ -207,7 +205,7 @@ static void walk_data(const stk_grid_data *d, const squares_of *squares, tile *f
             const stk_grid_square *square = &d->square[i];
             s.a = d->grid + square->start * d->point;
             (*squares)[d->floats][square->rows > TILE_ROWS][cols > TILE_ROWS](&s, file);
-            (d->floats ? put_floats : put_halves)(d, square, j, cols);
+            put_square(d, square, j, cols);
         }
     }
 }
