@@ -411,6 +411,42 @@ TEST(infinities_spread)
     drop(&p);
 }
 
+/* ---- b packed once for all parts ------------------------------------------------------------------- */
+
+/* Around panels, blocks of k and of columns: the very bits of parts that pack for themselves. */
+static void check_panels(stk_gemm g)
+{
+    problem p = make(g);
+    const size_t bytes = (size_t)(p.size_c * stk_dtype_size((stk_dtype)g.dtype));
+    void *own = stk_malloc(bytes + 1);
+    if (run(&p, launch_device(1), "own", 1) && check_close(&p, "own")) {
+        memcpy(own, p.c, bytes);
+        for (int32_t parts = 1; parts <= 10; parts += 3)
+            if (run(&p, launch_device(2), "panels", parts))
+                CHECK_MSG(!memcmp(own, p.c, bytes),
+                          "%" PRId64 "x%" PRId64 "x%" PRId64 " ta %d tb %d %s, %d parts", g.m, g.n,
+                          g.k, g.ta, g.tb, stk_dtype_name((stk_dtype)g.dtype), parts);
+    }
+    stk_free(own);
+    drop(&p);
+}
+
+TEST(packed_once_gives_the_same_bits)
+{
+    static const int64_t m[] = {256, 301}, n[] = {64, 65, 127, 700}, k[] = {256, 257, 530};
+    int tried = 0;
+    for (int i = 0; i < 96; i += INSTRUMENTED ? 7 : 1) {
+        stk_gemm g = shape(m[i % 2], n[i / 2 % 4], k[i / 8 % 3], i / 24 & 1, i / 48);
+        g.dtype = i % 5 == 4 ? STK_F64 : STK_F32;
+        g.ldb += i % 3 == 2 ? 5 : 0;
+        g.accumulate = i % 7 == 0;
+        if (!stk_impl_gemm_panels.supports(&g)) continue;
+        check_panels(g);
+        tried++;
+    }
+    CHECK(tried > (INSTRUMENTED ? 5 : 40));
+}
+
 /* ---- products that skip zeros ---------------------------------------------------------------------- */
 
 /* Number by number: a zero may have another sign. */

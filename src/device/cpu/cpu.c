@@ -68,7 +68,7 @@ static void ready_piece(const stk_launch *l, int64_t piece, int32_t share)
     stk_launch mine = *l;
     mine.room = (char *)l->room + share * l->room_share;
     l->impl->ready(&mine, piece);
-    stk_trace_span(start, l->label, stk_launch_span_arg(l, (int32_t)piece));
+    stk_trace_span(start, l->label, stk_launch_span_arg(l, l->parts + 1)); /* 0 would be a call, parts serial */
 }
 
 static void ready_on_thread(void *context, int64_t piece, int32_t thread)

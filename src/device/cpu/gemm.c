@@ -167,8 +167,9 @@ static bool is_in_summands(const stk_gemm *g)
 
 typedef void product_fn(const stk_gemm_job *job);
 
+/* packed: of b; NULL where each part packs its own. */
 static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, stk_gemm_cut cut,
-                      product_fn *run)
+                      product_fn *run, const void *packed)
 {
     const stk_gemm *g = launch->params;
     const int64_t size = stk_dtype_size((stk_dtype)g->dtype);
@@ -184,6 +185,7 @@ static void run_parts(const stk_launch *launch, int64_t lo, int64_t hi, stk_gemm
                             .col_lo = r.col_lo,
                             .col_hi = r.col_hi,
                             .back = first_summand && r.batch == 0,
+                            .packed = packed,
                             .scratch = launch->room};
         run(&job);
     }
@@ -194,7 +196,7 @@ static void own_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
     const stk_gemm *g = launch->params;
     const stk_vec_gemm *vec = launch->state;
     (void)part;
-    run_parts(launch, lo, hi, stk_gemm_own_cut(g), vec->run[g->dtype]);
+    run_parts(launch, lo, hi, stk_gemm_own_cut(g), vec->run[g->dtype], NULL);
 }
 
 const stk_impl stk_impl_gemm_own = {.name = "own",
@@ -208,6 +210,61 @@ const stk_impl stk_impl_gemm_own = {.name = "own",
                                     .room = own_room,
                                     .prepare = own_prepare,
                                     .run = own_run};
+
+/* ---- panels: the same, with b packed once for all parts ---------------------------------------------- */
+
+enum { PIECE = STK_GEMM_PANEL }; /* columns that one thread packs at a time */
+
+/* A part of 128 rows spends an eighth of its time on packing a large b; a few rows, or columns of b, share nothing. */
+static bool panels_supports(const void *params)
+{
+    enum { LEAST_ROWS = 64, LEAST_B = 16 * 1024 };
+    const stk_gemm *g = params;
+    return stk_vec_get()->gemm->pack[g->dtype] && g->batch == 1 && g->m >= LEAST_ROWS &&
+           g->n >= STK_GEMM_PANEL && g->k * g->n >= LEAST_B && !stk_gemm_by_columns(g);
+}
+
+static int64_t panels_scratch(const void *params, int32_t parts)
+{
+    const stk_gemm *g = params;
+    (void)parts;
+    return stk_vec_get()->gemm->packed[g->dtype](g);
+}
+
+static int64_t panels_pieces(const stk_launch *launch)
+{
+    return stk_ceil_div(((const stk_gemm *)launch->params)->n, PIECE);
+}
+
+static void panels_ready(const stk_launch *launch, int64_t piece)
+{
+    const stk_gemm *g = launch->params;
+    const int64_t column = piece * PIECE, count = stk_min_i64(PIECE, g->n - column);
+    stk_vec_get()->gemm->pack[g->dtype](g, launch->arg[1], column, count, launch->scratch);
+}
+
+static void panels_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
+{
+    const stk_gemm *g = launch->params;
+    const stk_vec_gemm *vec = launch->state;
+    (void)part;
+    run_parts(launch, lo, hi, stk_gemm_own_cut(g), vec->run[g->dtype], launch->scratch);
+}
+
+const stk_impl stk_impl_gemm_panels = {.name = "panels",
+                                       .kernel = STK_K_GEMM,
+                                       .rank = 10,
+                                       .supports = panels_supports,
+                                       .units = stk_gemm_units,
+                                       .grain = stk_gemm_grain,
+                                       .least = stk_gemm_least,
+                                       .aligned = stk_gemm_aligned,
+                                       .scratch = panels_scratch,
+                                       .room = own_room,
+                                       .prepare = own_prepare,
+                                       .pieces = panels_pieces,
+                                       .ready = panels_ready,
+                                       .run = panels_run};
 
 /* ---- zeros: floats with many zeros in one operand --------------------------------------------------- */
 
@@ -252,7 +309,7 @@ static int64_t zeros_room(const void *params) { return stk_vec_get()->gemm_zeros
 static void zeros_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     (void)part;
-    run_parts(launch, lo, hi, zeros_cut(launch->params), stk_vec_get()->gemm_zeros->run);
+    run_parts(launch, lo, hi, zeros_cut(launch->params), stk_vec_get()->gemm_zeros->run, NULL);
 }
 
 const stk_impl stk_impl_gemm_zeros = {.name = "zeros",
@@ -285,7 +342,7 @@ static void pairs_run(const stk_launch *launch, int64_t lo, int64_t hi, int part
 {
     const stk_vec_gemm_pairs *vec = launch->state;
     (void)part;
-    run_parts(launch, lo, hi, stk_gemm_own_cut(launch->params), vec->run);
+    run_parts(launch, lo, hi, stk_gemm_own_cut(launch->params), vec->run, NULL);
 }
 
 const stk_impl stk_impl_gemm_pairs = {.name = "pairs",
@@ -346,7 +403,7 @@ static void tiles_run(const stk_launch *launch, int64_t lo, int64_t hi, int part
 {
     const stk_vec_gemm_tiles *vec = launch->state;
     (void)part;
-    run_parts(launch, lo, hi, stk_gemm_own_cut(launch->params), vec->run);
+    run_parts(launch, lo, hi, stk_gemm_own_cut(launch->params), vec->run, NULL);
 }
 
 const stk_impl stk_impl_gemm_tiles = {.name = "tiles",

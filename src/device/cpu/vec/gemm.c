@@ -108,4 +108,6 @@ const stk_vec_gemm STK_VEC(stk_vec_gemm) = {
                 [STK_F64] = STK_VEC(stk_gemm_f64_scratch),
                 [STK_F16] = half_scratch,
                 [STK_BF16] = half_scratch},
+    .packed = {[STK_F32] = STK_VEC(stk_gemm_f32_packed), [STK_F64] = STK_VEC(stk_gemm_f64_packed)},
+    .pack = {[STK_F32] = STK_VEC(stk_gemm_f32_pack), [STK_F64] = STK_VEC(stk_gemm_f64_pack)},
 };

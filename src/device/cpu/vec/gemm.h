@@ -19,7 +19,7 @@ typedef struct stk_gemm_job {
     /* May add up from the last term to the first. Walking down the rows of b a prefetcher runs a dozen rows past the end, and takes
      * them from the core that owns what comes there (owners.c); walking up, it leaves these alone. */
     bool back;
-    /* tiles: all of b as their pack() left it; NULL: b itself is read. Of floats b is needed all the same. */
+    /* All of b as the pack() of the table left it; NULL: b itself is read. Tiles of floats need b all the same. */
     const void *packed;
 } stk_gemm_job;
 
@@ -36,7 +36,13 @@ static inline int64_t stk_gemm_stretch(int64_t k)
 typedef struct stk_vec_gemm {
     void (*run[STK_DTYPE_COUNT])(const stk_gemm_job *job);
     int64_t (*scratch[STK_DTYPE_COUNT])(const stk_gemm *whole); /* enough for any job of it */
+    /* b can be packed beforehand, for jobs that have rows of c: by columns, a multiple of STK_GEMM_PANEL at a time. */
+    int64_t (*packed[STK_DTYPE_COUNT])(const stk_gemm *whole); /* bytes of all of it */
+    void (*pack[STK_DTYPE_COUNT])(const stk_gemm *whole, const void *b, int64_t column,
+                                  int64_t count, void *to);
 } stk_vec_gemm;
+
+enum { STK_GEMM_PANEL = 64 }; /* no panel of any set and type is wider, and all divide it */
 
 extern const stk_vec_gemm STK_VEC(stk_vec_gemm);
 
@@ -76,5 +82,11 @@ void STK_VEC(stk_gemm_f32)(const stk_gemm_job *job);
 void STK_VEC(stk_gemm_f64)(const stk_gemm_job *job);
 int64_t STK_VEC(stk_gemm_f32_scratch)(const stk_gemm *whole);
 int64_t STK_VEC(stk_gemm_f64_scratch)(const stk_gemm *whole);
+int64_t STK_VEC(stk_gemm_f32_packed)(const stk_gemm *whole);
+int64_t STK_VEC(stk_gemm_f64_packed)(const stk_gemm *whole);
+void STK_VEC(stk_gemm_f32_pack)(const stk_gemm *whole, const void *b, int64_t column, int64_t count,
+                                void *to);
+void STK_VEC(stk_gemm_f64_pack)(const stk_gemm *whole, const void *b, int64_t column, int64_t count,
+                                void *to);
 
 #endif

@@ -11,4 +11,6 @@
 #define V(word)        vf_##word
 #define ENGINE         STK_VEC(stk_gemm_f32)
 #define ENGINE_SCRATCH STK_VEC(stk_gemm_f32_scratch)
+#define ENGINE_PACKED  STK_VEC(stk_gemm_f32_packed)
+#define ENGINE_PACK    STK_VEC(stk_gemm_f32_pack)
 #include "gemm_engine.inc"

@@ -11,4 +11,6 @@
 #define V(word)        vd_##word
 #define ENGINE         STK_VEC(stk_gemm_f64)
 #define ENGINE_SCRATCH STK_VEC(stk_gemm_f64_scratch)
+#define ENGINE_PACKED  STK_VEC(stk_gemm_f64_packed)
+#define ENGINE_PACK    STK_VEC(stk_gemm_f64_pack)
 #include "gemm_engine.inc"
