@@ -103,6 +103,19 @@ stk_status stk_rewrite_graph(const stk_graph *g, stk_rewrite_rule rule, void *co
     return status;
 }
 
+stk_status stk_rewrite_counted(const stk_graph *g, stk_rewrite_rule rule, stk_graph **out,
+                               stk_error *err)
+{
+    int32_t *uses = stk_calloc((size_t)g->nvalues, sizeof *uses);
+    if (!uses) return stk_fail_memory(err, "a pass", (size_t)g->nvalues * sizeof *uses);
+    for (int64_t k = 0; k < g->nnodes; k++)
+        for (int32_t i = 0; i < g->nodes[k].nin; i++) uses[g->nodes[k].in[i]]++;
+    for (int64_t i = 0; i < g->noutputs; i++) uses[g->outputs[i].val]++;
+    stk_status status = stk_rewrite_graph(g, rule, uses, out, err);
+    stk_free(uses);
+    return status;
+}
+
 stk_status stk_graph_verify(const stk_graph *g, const char *after, stk_error *err)
 {
     for (int64_t k = 0; k < g->nnodes; k++) {

@@ -22,6 +22,9 @@ typedef stk_val (*stk_rewrite_rule)(stk_rewrite *rw, const stk_node *old, const 
 /* Builds *out from g by the rule (NULL: copy). Dead nodes are left behind; inputs and variables stay. */
 stk_status stk_rewrite_graph(const stk_graph *g, stk_rewrite_rule rule, void *context,
                              stk_graph **out, stk_error *err);
+/* The same for a rule whose context is an int32_t per old value: how often it is read. */
+stk_status stk_rewrite_counted(const stk_graph *g, stk_rewrite_rule rule, stk_graph **out,
+                               stk_error *err);
 /* Copies one node with new inputs; returns its first output in the new graph. */
 stk_val stk_rewrite_copy(stk_graph *to, const stk_node *old, const stk_val *in);
 /* Checks that the graph is well formed: order, arity, ids, types. A failure is a bug in a pass. */
@@ -34,6 +37,8 @@ stk_status stk_pass_contract(const stk_graph *g, stk_graph **out,
                              stk_error *err); /* fma, lerp, ... */
 /* Elementwise readers of widened half values widen them themselves; the last one. */
 stk_status stk_pass_recast(const stk_graph *g, stk_graph **out, stk_error *err);
+/* Maxima of what was computed as float32, before it is rounded. */
+stk_status stk_pass_pools(const stk_graph *g, stk_graph **out, stk_error *err);
 /* Zeros around images, as padding of the convolutions that read them. */
 stk_status stk_pass_pads(const stk_graph *g, stk_graph **out, stk_error *err);
 /* Gradients compute again what is cheap, instead of keeping it. */

@@ -87,12 +87,5 @@ static stk_val take_zeros(stk_rewrite *rw, const stk_node *old, const stk_val *i
 
 stk_status stk_pass_pads(const stk_graph *g, stk_graph **out, stk_error *err)
 {
-    int32_t *uses = stk_calloc((size_t)g->nvalues, sizeof *uses);
-    if (!uses) return stk_fail_memory(err, "pads", (size_t)g->nvalues * sizeof *uses);
-    for (int64_t k = 0; k < g->nnodes; k++)
-        for (int32_t i = 0; i < g->nodes[k].nin; i++) uses[g->nodes[k].in[i]]++;
-    for (int64_t i = 0; i < g->noutputs; i++) uses[g->outputs[i].val]++;
-    stk_status status = stk_rewrite_graph(g, take_zeros, uses, out, err);
-    stk_free(uses);
-    return status;
+    return stk_rewrite_counted(g, take_zeros, out, err);
 }

@@ -77,7 +77,8 @@ static stk_status shadows_of(const stk_graph *g, const stk_store *store, stk_gra
 static stk_status run_passes(const stk_graph *g, stk_device *device, const stk_store *store,
                              bool no_fuse, stk_graph **out, stk_error *err)
 {
-    static const pass passes[] = {{"simplify", stk_pass_simplify, NULL, false},
+    static const pass passes[] = {{"pools", stk_pass_pools, NULL, false},
+                                  {"simplify", stk_pass_simplify, NULL, false},
                                   {"simplify-again", stk_pass_simplify, NULL, false},
                                   {"pads", stk_pass_pads, NULL, false},
                                   {"halves", NULL, halves_of, true},
@@ -87,7 +88,7 @@ static stk_status run_passes(const stk_graph *g, stk_device *device, const stk_s
                                   {"again", stk_pass_again, NULL, true},
                                   {"shadows", NULL, shadows_of, true},
                                   {"recast", stk_pass_recast, NULL, false}};
-    size_t count = no_fuse ? 2 : sizeof passes / sizeof *passes;
+    size_t count = no_fuse ? 3 : sizeof passes / sizeof *passes;
     stk_graph *now = NULL, *plain = NULL;
     if (!device->caps.complete) STK_TRY(stk_pass_expand(g, device, &plain, err));
     stk_status widened = stk_pass_widen(plain ? plain : g, device, &now, err);
