@@ -179,10 +179,15 @@ def _python(r, share):
     return ("python-bound", f"Python between the steps takes {share:.0%}.{where}", advice)
 
 
+def _work(seconds):
+    """Without what is done once."""
+    return sum(seconds[n] for n in ("input", "epochs", "program", "eager", "host", "read", "python"))
+
+
 def verdict(r, started=True):
     """(name, sentence, advice); started: a run that hardly did more than start is told so"""
     s, t = r["seconds"], r["times"]
-    work = sum(s[n] for n in ("input", "epochs", "program", "eager", "host", "read", "python"))
+    work = _work(s)
     setup = s["import"] + s["trace"] + s["compile"]
     share = {n: s[n] / work if work else 0.0 for n in s}
     found = _retraced(r, work)
@@ -253,6 +258,8 @@ def _loop_verdict(r, loop, found):
     lines = [f"{c['text']}: {_gain(c['gain'])}" for c in sorted(sure, key=lambda c: -c["gain"]["best"])]
     parts = {c["part"]: c["gain"]["best"] for c in sure}
     where = f" around {loop['function']} ({loop['file']}:{loop['line']})"
+    if loop["step_seconds"] * loop["runs"] < 0.5 * _work(r["seconds"]):  # what stands between the steps takes longer than they do
+        return name, sentence, lines + advice
     if parts.get("one batch", 0) >= parts.get("in the engine", 0):
         return _input(r, r["seconds"]["input"] / r["wall"])[:2] + (lines + advice,)
     if name in ("python-bound", "compute-bound", "overhead-bound"):
