@@ -211,8 +211,8 @@ stk_status stk_device_list(int32_t room, stk_device_report *out, int32_t *n, stk
                         "device_list: give an array for the reports, its length, and a place for "
                         "their number");
     *n = 0;
-    for (int i = 0; i < DRIVERS; i++)
-        for (int32_t k = 0; k < drivers[i]->count() && *n < room; k++) {
+    for (int i = 0; i < DRIVERS && *n < room; i++) /* counting a kind may wake its driver up */
+        for (int32_t k = 0; *n < room && k < drivers[i]->count(); k++) {
             stk_device *device = NULL;
             stk_device_report *row = &out[(*n)++];
             stk_error why = {0};

@@ -3,7 +3,9 @@
 #include "launch.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,5 +51,27 @@ static int what_changes(const char *wish)
 TEST(threads_stay_free_and_the_environment_as_it_was) { CHECK_EQ_I64(what_changes(NULL), 0); }
 
 TEST(a_wish_for_other_programs_does_not_bind_ours) { CHECK_EQ_I64(what_changes("TRUE"), 0); }
+
+/* Who asks for the first device only (a report says on which processor it was made) wakes up no driver behind it: PoCL alone
+ * would cost 50 MB. */
+static int what_a_short_list_loads(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        stk_device_report first;
+        int32_t n = 0;
+        int found = stk_device_list(1, &first, &n, NULL) == STK_OK && n == 1 ? 0 : NOT_RUN;
+        char line[4096];
+        FILE *maps = fopen("/proc/self/maps", "r");
+        while (maps && fgets(line, sizeof line, maps))
+            if (strstr(line, "libOpenCL")) found |= TOLD;
+        _exit(maps ? found : NOT_RUN);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return NOT_RUN;
+    return WEXITSTATUS(status);
+}
+
+TEST(a_short_list_wakes_up_no_other_driver) { CHECK_EQ_I64(what_a_short_list_loads(), 0); }
 
 TEST_MAIN()
