@@ -272,6 +272,20 @@ INLINE void weight_block(const stk_conv_block *b, const int R, const int MOST, c
 
 enum { NARROW_PIXELS = 8, NARROW_VECTORS = MANY ? 4 : 2 };
 
+/* One register along the run, for all pixels. */
+INLINE void narrow_step(const float *const *px, int64_t x, const float *w, int64_t ldw, vf *acc,
+                        const int P, const int C, const bool whole, vf_part part)
+{
+    vf right[4];
+    UNROLL for (int c = 0; c < C; c++) right[c] =
+        vf_keep(whole ? vf_load(w + c * ldw) : vf_load_part(w + c * ldw, part));
+    UNROLL for (int p = 0; p < P; p++)
+    {
+        const vf left = vf_keep(whole ? vf_load(px[p] + x) : vf_load_part(px[p] + x, part));
+        UNROLL for (int c = 0; c < C; c++) acc[p * C + c] += left * right[c];
+    }
+}
+
 INLINE void narrow_data_block(const stk_conv_block *b, const int P, const int C)
 {
     walk at = first_pixel(b);
@@ -281,19 +295,14 @@ INLINE void narrow_data_block(const stk_conv_block *b, const int P, const int C)
         vf acc[STK_VF];
         int64_t live = next_pixels(&at, b, P, px, py);
         UNROLL for (int i = 0; i < STK_VF; i++) acc[i] = (vf){0};
-        for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++)
-            for (int64_t k = 0; k < run->n; k += STK_VF) {
-                const float *w = b->w + run->w + k;
-                const bool whole = k + STK_VF <= run->n;
-                const vf_part part = vf_part_of(whole ? STK_VF : run->n - k);
-                vf right[4];
-                UNROLL for (int c = 0; c < C; c++) right[c] = vf_load_part(w + c * b->ldw, part);
-                UNROLL for (int p = 0; p < P; p++)
-                {
-                    const vf left = vf_load_part(px[p] + run->x + k, part);
-                    UNROLL for (int c = 0; c < C; c++) acc[p * C + c] += left * right[c];
-                }
-            }
+        for (const stk_conv_run *run = b->run, *end = run + b->runs; run < end; run++) {
+            const float *w = b->w + run->w;
+            const vf_part part = vf_part_of(run->n % STK_VF ? run->n % STK_VF : STK_VF);
+            int64_t k = 0;
+            for (; k + STK_VF <= run->n; k += STK_VF)
+                narrow_step(px, run->x + k, w + k, b->ldw, acc, P, C, true, part);
+            if (k < run->n) narrow_step(px, run->x + k, w + k, b->ldw, acc, P, C, false, part);
+        }
         const vf sums = vf_sums(acc);
         if (b->y_col == C && py[P - 1] == py[0] + (P - 1) * C) { /* side by side */
             vf_store_part(py[0], sums, vf_part_of(P * C));

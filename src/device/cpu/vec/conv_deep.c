@@ -70,7 +70,7 @@ STK_INLINE void slide_tile(const stk_conv_block *b, const float *x, float *y, in
             load(b->w + run[k].w * b->ldw + c, l);
         STK_UNROLL for (int j = 0; j < P + ROW_TAPS - 1; j++)
         {
-            const vf left = load(x + run->x + j * b->x_col, l);
+            const vf left = vf_keep(load(x + run->x + j * b->x_col, l));
             STK_UNROLL for (int k = 0; k < ROW_TAPS; k++) if (j >= k && j - k < P) acc[j - k] +=
                 left * right[k];
         }

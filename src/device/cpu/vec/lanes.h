@@ -9,6 +9,7 @@
  *     vf_load  vf_store  vf_part_of  vf_load_part  vf_store_part
  *     vf_turn(from, stride, out)   out[c] lane i = from[i * stride + c], c = 0..3
  *     vf_sums(rows)                lane i = the sum of all lanes of rows[i]
+ *     vf_keep(v)                   v in a register: gcc else reads a number again for each of its uses
  *     vf_twice(from)               half a register, in both halves
  *     vf_halves(low, high)         the low half of one, the high half of the other
  *     vf_store_low(to, v), _high   one half
@@ -44,6 +45,15 @@ typedef double vd_unaligned __attribute__((vector_size(STK_VF * 4), aligned(8), 
 
 STK_INLINE vf vf_load(const float *from) { return *(const vf_unaligned *)from; }
 STK_INLINE void vf_store(float *to, vf v) { *(vf_unaligned *)to = v; }
+STK_INLINE vf vf_keep(vf v)
+{
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(v));
+#elif defined(__x86_64__)
+    __asm__("" : "+x"(v));
+#endif
+    return v;
+}
 STK_INLINE vd vd_load(const double *from) { return *(const vd_unaligned *)from; }
 STK_INLINE void vd_store(double *to, vd v) { *(vd_unaligned *)to = v; }
 
