@@ -326,8 +326,8 @@ INLINE void narrow_rows(const stk_conv_block *b, int64_t offset, float *dw, vf_p
             const float *y = b->y + image * b->y_image + row * b->y_row;
             for (int64_t col = 0; col < b->cols; col++, x += b->x_col, y += b->y_col) {
                 vf left[NARROW_VECTORS];
-                UNROLL for (int v = 0; v < V; v++) left[v] =
-                    v + 1 < V ? vf_load(x + v * STK_VF) : vf_load_part(x + v * STK_VF, part);
+                UNROLL for (int v = 0; v < V; v++) left[v] = vf_keep(
+                    v + 1 < V ? vf_load(x + v * STK_VF) : vf_load_part(x + v * STK_VF, part));
                 UNROLL for (int c = 0; c < C; c++)
                 {
                     const vf right = splat(y[c]);
