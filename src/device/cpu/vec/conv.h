@@ -41,6 +41,7 @@ typedef struct stk_vec_conv {
     stk_conv_fn *data[4]; /* y = ..., panels of 1, 2, 3, 4 registers */
     /* dw[run.w + k, :] += sum over pixels of x[... + run.x + k] * y[pixel, :] */
     stk_conv_fn *weight[4];
+    stk_conv_fn *data_half[2], *weight_half[2]; /* 1.5 and 2.5 registers, all columns live */
     /* The same for 1, 2, 3, 4 channels of results, with lanes along the runs instead: w and dw are turned, [channel][row] with ldw
      * elements from one channel to the next. */
     stk_conv_fn *narrow_data[4], *narrow_weight[4];

@@ -70,7 +70,7 @@ STK_INLINE void slide_tile(const stk_conv_block *b, const float *x, float *y, in
             load(b->w + run[k].w * b->ldw + c, l);
         STK_UNROLL for (int j = 0; j < P + ROW_TAPS - 1; j++)
         {
-            const vf left = load(x + run->x + j * b->x_col, l);
+            const vf left = vf_keep(load(x + run->x + j * b->x_col, l));
             STK_UNROLL for (int k = 0; k < ROW_TAPS; k++) if (j >= k && j - k < P) acc[j - k] +=
                 left * right[k];
         }
@@ -171,14 +171,17 @@ typedef struct rows {
     int64_t x_col, y_col;
 } rows;
 
-/* Only taps lo to hi - 1 are inside of the picture. */
+/* Only taps lo to hi - 1 are inside of the picture: one question for all kernel rows. */
 STK_INLINE void weight_edge(const rows *w, const float *x, const float *y, const int R, const int T,
                             int64_t lo, int64_t hi, vf *acc, const lane *l)
 {
     const vf right = load(y, l);
-    STK_UNROLL for (int r = 0; r < R; r++)
-        STK_UNROLL for (int k = 0; k < T; k++) if (k >= lo && k < hi) acc[r * T + k] +=
-        load(x + w->offset[r] + k * w->x_col, l) * right;
+    STK_UNROLL for (int k = 0; k < T; k++)
+    {
+        if (k < lo || k >= hi) continue;
+        STK_UNROLL for (int r = 0; r < R; r++) acc[r * T + k] +=
+            load(x + w->offset[r] + k * w->x_col, l) * right;
+    }
 }
 
 /* `at` is the place of the pixel that tap 0 meets. */
@@ -194,9 +197,9 @@ STK_INLINE void weight_pixel(const rows *w, const float *x, const float *y, cons
     }
 }
 
-/* Pixels of one row, T at a time; returns how many were left over. */
-STK_INLINE int64_t weight_inside(const rows *w, const float *x, const float *y, int64_t count,
-                                 const int R, const int T, vf *acc, const lane *l)
+/* Pixels of one row whose taps are all inside, T at a time. */
+STK_INLINE void weight_inside(const rows *w, const float *x, const float *y, int64_t count,
+                              const int R, const int T, vf *acc, const lane *l)
 {
     vf near[ROW_TAPS][ROW_MOST];
     STK_UNROLL for (int r = 0; r < R; r++) STK_UNROLL for (int k = 0; k < T - 1; k++) near[r][k] =
@@ -204,7 +207,8 @@ STK_INLINE int64_t weight_inside(const rows *w, const float *x, const float *y, 
     for (; count >= T; count -= T, x += T * w->x_col, y += T * w->y_col)
         STK_UNROLL for (int p = 0; p < T; p++)
             weight_pixel(w, x + p * w->x_col, y + p * w->y_col, R, T, p, near, acc, l);
-    return count;
+    for (; count > 0; count--, x += w->x_col, y += w->y_col)
+        weight_edge(w, x, y, R, T, 0, T, acc, l);
 }
 
 /* R kernel rows of T taps over rows lo..hi. Result j meets pixels j - low ...; those of the source are 0..width - 1. */
@@ -223,8 +227,8 @@ STK_INLINE void weight_rows(const stk_conv_block *b, int64_t lo, int64_t hi,
         for (int64_t j = 0; j < b->cols;) {
             if (j == low && inside - low >= T) {
                 const int64_t end = inside < b->cols ? inside : b->cols;
-                j = end -
-                    weight_inside(&w, x + j * w.x_col, y + j * w.y_col, end - j, R, T, acc, l);
+                weight_inside(&w, x + j * w.x_col, y + j * w.y_col, end - j, R, T, acc, l);
+                j = end;
                 if (j >= b->cols) break;
             }
             const int64_t first = low > j ? low - j : 0, rest = width + low - j;

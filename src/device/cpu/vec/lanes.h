@@ -9,6 +9,10 @@
  *     vf_load  vf_store  vf_part_of  vf_load_part  vf_store_part
  *     vf_turn(from, stride, out)   out[c] lane i = from[i * stride + c], c = 0..3
  *     vf_sums(rows)                lane i = the sum of all lanes of rows[i]
+ *     vf_keep(v)                   v in a register: gcc else reads a number again for each of its uses
+ *     vf_twice(from)               half a register, in both halves
+ *     vf_halves(low, high)         the low half of one, the high half of the other
+ *     vf_store_low(to, v), _high   one half
  *     vf_nonzero(v)                bit i: lane i is not zero (a NaN is not)
  *     vf_list(lanes, first, to)    first + i for every bit i of lanes, in order; how many. Behind them up to
  *                                  STK_VF numbers of `to` are spoilt
@@ -41,6 +45,15 @@ typedef double vd_unaligned __attribute__((vector_size(STK_VF * 4), aligned(8), 
 
 STK_INLINE vf vf_load(const float *from) { return *(const vf_unaligned *)from; }
 STK_INLINE void vf_store(float *to, vf v) { *(vf_unaligned *)to = v; }
+STK_INLINE vf vf_keep(vf v)
+{
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(v));
+#elif defined(__x86_64__)
+    __asm__("" : "+x"(v));
+#endif
+    return v;
+}
 STK_INLINE vd vd_load(const double *from) { return *(const vd_unaligned *)from; }
 STK_INLINE void vd_store(double *to, vd v) { *(vd_unaligned *)to = v; }
 
@@ -70,6 +83,13 @@ typedef __mmask8 vd_part;
 STK_INLINE vf_part vf_part_of(int64_t n) { return (__mmask16)((1u << n) - 1u); }
 STK_INLINE vf vf_load_part(const float *from, vf_part p) { return _mm512_maskz_loadu_ps(p, from); }
 STK_INLINE void vf_store_part(float *to, vf v, vf_part p) { _mm512_mask_storeu_ps(to, p, v); }
+STK_INLINE vf vf_twice(const float *from) { return _mm512_broadcast_f32x8(_mm256_loadu_ps(from)); }
+STK_INLINE vf vf_halves(vf low, vf high) { return _mm512_mask_blend_ps(0xff00, low, high); }
+STK_INLINE void vf_store_low(float *to, vf v) { _mm256_storeu_ps(to, _mm512_castps512_ps256(v)); }
+STK_INLINE void vf_store_high(float *to, vf v)
+{
+    _mm256_storeu_ps(to, _mm512_extractf32x8_ps(v, 1));
+}
 STK_INLINE vd_part vd_part_of(int64_t n) { return (__mmask8)((1u << n) - 1u); }
 STK_INLINE vd vd_load_part(const double *from, vd_part p) { return _mm512_maskz_loadu_pd(p, from); }
 STK_INLINE void vd_store_part(double *to, vd v, vd_part p) { _mm512_mask_storeu_pd(to, p, v); }
@@ -371,6 +391,14 @@ STK_INLINE void vf_store_part(float *to, vf v, vf_part p)
     if (p.n & 1) _mm_store_ss(to, rest);
 }
 
+STK_INLINE vf vf_twice(const float *from)
+{
+    return _mm256_broadcast_ps((const __m128 *)(const void *)from);
+}
+STK_INLINE vf vf_halves(vf low, vf high) { return _mm256_blend_ps(low, high, 0xf0); }
+STK_INLINE void vf_store_low(float *to, vf v) { _mm_storeu_ps(to, _mm256_castps256_ps128(v)); }
+STK_INLINE void vf_store_high(float *to, vf v) { _mm_storeu_ps(to, _mm256_extractf128_ps(v, 1)); }
+
 STK_INLINE vd_part vd_part_of(int64_t n) { return vf_part_of(2 * n); }
 STK_INLINE vd vd_load_part(const double *from, vd_part p)
 {
@@ -441,6 +469,10 @@ STK_INLINE void vf_store_part(float *to, vf v, vf_part p)
     if (p > 1) to[1] = v[1];
     if (p > 2) to[2] = v[2];
 }
+STK_INLINE vf vf_twice(const float *from) { return (vf){from[0], from[1], from[0], from[1]}; }
+STK_INLINE vf vf_halves(vf low, vf high) { return (vf){low[0], low[1], high[2], high[3]}; }
+STK_INLINE void vf_store_low(float *to, vf v) { to[0] = v[0], to[1] = v[1]; }
+STK_INLINE void vf_store_high(float *to, vf v) { to[0] = v[2], to[1] = v[3]; }
 STK_INLINE vd_part vd_part_of(int64_t n) { return n; }
 STK_INLINE vd vd_load_part(const double *from, vd_part p)
 {
