@@ -5,6 +5,7 @@
 #include "launch.h"
 
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/vec.h"
 
 /* Whole numbers over 8: sums of a few hundred products are exact in float, whatever their order. */
@@ -39,7 +40,7 @@ static inline bool run_problem(stk_kernel kernel, const char *name, const void *
         stk_part_range(l.units, l.parts, part, &lo, &hi);
         if (lo < hi) l.run(&l, lo, hi, part);
     }
-    if (good && l.impl->finish) l.impl->finish(&l);
+    if (good) stk_launch_join(&l);
     launch_discard(&l);
     return good;
 }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/elementwise.h"
 
 #include <string.h>
@@ -372,26 +373,23 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     images(launch, &k, lo, hi, launch->arg[1], memory);
 }
 
-/* Adds the sums of the parts in order. Empty parts were not run. */
+static stk_sums weight_sums(const stk_launch *launch, int32_t part)
+{
+    const stk_conv *c = launch->params;
+    return (stk_sums){.at = (float *)launch->scratch + part * sums_count(c),
+                      .n = volume(c->kernel) * c->ic,
+                      .lane = STK_LANE_F32};
+}
+
 static void weight_finish(const stk_launch *launch)
 {
     const stk_conv *c = launch->params;
     const int64_t count = volume(c->kernel) * c->ic;
-    float *total = NULL;
-    for (int32_t part = 0; part < launch->parts; part++) {
-        int64_t lo, hi;
-        float *sums = (float *)launch->scratch + part * sums_count(c);
-        stk_launch_range(launch, part, &lo, &hi);
-        if (lo == hi) continue;
-        for (int64_t i = 0; total && i < count; i++) total[i] += sums[i];
-        if (!total) total = sums;
-    }
+    const float *total = stk_launch_total(launch).at;
     if (!total)
         memset(launch->arg[2], 0, (size_t)(count * stk_dtype_size((stk_dtype)c->dtype)));
-    else if (c->dtype == STK_F32)
-        memcpy(launch->arg[2], total, (size_t)count * sizeof *total);
     else
-        stk_vec_get()->ew->store[STK_BF16](count, launch->arg[2], total);
+        stk_vec_get()->ew->store[c->dtype](count, launch->arg[2], total);
 }
 
 const stk_impl stk_impl_conv_deep = {.name = "deep",
@@ -425,4 +423,5 @@ const stk_impl stk_impl_conv_bwd_weight_deep = {.name = "deep",
                                                 .prepare = forward_prepare,
                                                 .discard = discard,
                                                 .run = weight_run,
+                                                .sums = weight_sums,
                                                 .finish = weight_finish};

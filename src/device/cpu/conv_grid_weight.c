@@ -12,6 +12,7 @@
 
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/vec.h"
 
@@ -246,21 +247,25 @@ static void run_images(const stk_launch *launch, int64_t lo, int64_t hi, int par
     }
 }
 
-/* Adds the sums of the parts in order. Empty parts were not run. */
+static stk_sums sums(const stk_launch *launch, int32_t part)
+{
+    const stk_grid_state *s = launch->state;
+    if (s->across) return (stk_sums){0};
+    return (stk_sums){.at = part_sums(launch, part),
+                      .n = sums_bytes(s) / (int64_t)sizeof(float),
+                      .lane = STK_LANE_F32};
+}
+
 static bool finish_images(const stk_launch *launch)
 {
     const stk_grid_state *s = launch->state;
-    const int64_t count = sums_bytes(s) / (int64_t)sizeof(float), ld = s->panels * SIDE;
-    float *total = NULL;
+    const int64_t ld = s->panels * SIDE;
+    const float *total = stk_launch_total(launch).at;
     bool infinite = false;
     for (int32_t part = 0; part < launch->parts; part++) {
         int64_t lo, hi;
-        float *sums = part_sums(launch, part);
         stk_launch_range(launch, part, &lo, &hi);
-        if (lo == hi) continue;
-        infinite |= *part_note(launch, part);
-        if (!total) total = sums;
-        for (int64_t i = 0; total != sums && i < count; i++) total[i] += sums[i];
+        if (lo < hi) infinite |= *part_note(launch, part);
     }
     for (int64_t t = 0; total && t < s->plan.all_taps; t++)
         put_rows(launch, t, 0, s->plan.numbers, 0, s->plan.dest_c, total + t * s->plan.numbers * ld,
@@ -394,4 +399,5 @@ const stk_impl stk_impl_conv_bwd_weight_grid = {.name = "grid",
                                                 .pieces = pieces,
                                                 .ready = ready,
                                                 .run = run,
+                                                .sums = sums,
                                                 .finish = finish};

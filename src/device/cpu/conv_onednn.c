@@ -15,6 +15,7 @@
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/sums.h"
 
 #include <string.h>
 
@@ -401,18 +402,22 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
 }
 
 /* Formats are the same in all parts, so sums can be made before they are turned back. */
+static stk_sums weight_sums(const stk_launch *launch, int32_t part)
+{
+    const dnn_state *s = launch->state;
+    return (stk_sums){
+        .at = s->memory + part * s->part_bytes,
+        .n = (int64_t)(s->dnn->dnnl_memory_desc_get_size(&s->blocked_desc) / sizeof(float)),
+        .lane = STK_LANE_F32};
+}
+
 static void weight_finish(const stk_launch *launch)
 {
     const dnn_state *s = launch->state;
     const stk_onednn *dnn = s->dnn;
-    float *total = (float *)(void *)s->memory;
-    int64_t n = (int64_t)dnn->dnnl_memory_desc_get_size(&s->blocked_desc) / (int64_t)sizeof *total;
-    for (int32_t part = 1; part < s->parts; part++) {
-        const float *more = (const float *)(const void *)(s->memory + part * s->part_bytes);
-        for (int64_t i = 0; i < n; i++) total[i] += more[i];
-    }
+    const stk_sums total = stk_launch_total(launch);
     if (!s->reorder) {
-        memcpy(launch->arg[2], total, (size_t)n * sizeof *total);
+        memcpy(launch->arg[2], total.at, (size_t)total.n * sizeof(float));
         return;
     }
     const lane *l = &s->lane[0];
@@ -461,6 +466,11 @@ static void back_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
 {
     data_run(launch, lo, hi, part);
+}
+static stk_sums weight_sums(const stk_launch *launch, int32_t part)
+{
+    (void)launch, (void)part;
+    return (stk_sums){0};
 }
 static void weight_finish(const stk_launch *launch) { (void)launch; }
 
@@ -528,6 +538,7 @@ const stk_impl stk_impl_conv_bwd_weight_onednn = {.name = "onednn",
                                                   .prepare = weight_prepare,
                                                   .discard = discard,
                                                   .run = weight_run,
+                                                  .sums = weight_sums,
                                                   .finish = weight_finish};
 
 #endif

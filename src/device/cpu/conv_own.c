@@ -12,6 +12,7 @@
 #include "device/cpu/conv_few.h"
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/vec.h"
 
 #include <string.h>
@@ -486,20 +487,10 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
                       launch->room, sums);
 }
 
-/* Adds the sums of the parts in order; the first one becomes the total. Empty parts were not run. */
-static float *add_parts(const stk_launch *launch)
+static stk_sums weight_sums(const stk_launch *launch, int32_t part)
 {
     const own_state *s = launch->state;
-    float *total = NULL;
-    for (int32_t part = 0; part < launch->parts; part++) {
-        int64_t lo, hi;
-        const float *sums = sums_of(launch, part);
-        stk_launch_range(launch, part, &lo, &hi);
-        if (lo == hi) continue;
-        if (!total) total = sums_of(launch, part);
-        for (int64_t i = 0; total != sums && i < s->size.extra; i++) total[i] += sums[i];
-    }
-    return total;
+    return (stk_sums){.at = sums_of(launch, part), .n = s->size.extra, .lane = STK_LANE_F32};
 }
 
 static void weight_finish(const stk_launch *launch)
@@ -512,7 +503,7 @@ static void weight_finish(const stk_launch *launch)
         memset(dw, 0, (size_t)(plan->rows * plan->dest_c) * sizeof *dw);
         return;
     }
-    const float *from = add_parts(launch);
+    const float *from = stk_launch_total(launch).at;
     for (int64_t j = 0; s->size.narrow && j < columns; j++)
         for (int64_t k = 0; k < plan->rows; k++) dw[k * columns + j] = from[j * plan->rows + k];
     if (s->size.narrow) return;
@@ -559,4 +550,5 @@ const stk_impl stk_impl_conv_bwd_weight_own = {.name = "own",
                                                .prepare = weight_prepare,
                                                .discard = discard,
                                                .run = weight_run,
+                                               .sums = weight_sums,
                                                .finish = weight_finish};

@@ -14,6 +14,7 @@
 #include "device/cpu/conv_plan.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 #include "device/cpu/vec/vec.h"
@@ -418,21 +419,19 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     put_phases(&b, x, hi - lo);
 }
 
-/* Adds the sums of the parts in order, and rounds. Empty parts were not run. */
+static stk_sums weight_sums(const stk_launch *launch, int32_t part)
+{
+    const pairs_state *s = launch->state;
+    return (stk_sums){.at = sums_of(launch, part),
+                      .n = per(&s->plan) * s->plan.rows * s->plan.dest_c,
+                      .lane = STK_LANE_F32};
+}
+
 static void weight_finish(const stk_launch *launch)
 {
     const pairs_state *s = launch->state;
-    const int64_t count = per(&s->plan) * s->plan.rows * s->plan.dest_c;
-    float *total = NULL;
-    for (int32_t part = 0; part < launch->parts; part++) {
-        int64_t lo, hi;
-        const float *sums = sums_of(launch, part);
-        stk_launch_range(launch, part, &lo, &hi);
-        if (lo == hi) continue;
-        if (!total) total = sums_of(launch, part);
-        for (int64_t i = 0; total != sums && i < count; i++) total[i] += sums[i];
-    }
-    if (total) s->vec->ew->store[s->halved.dtype](count, launch->arg[2], total);
+    const stk_sums total = stk_launch_total(launch);
+    if (total.n) s->vec->ew->store[s->halved.dtype](total.n, launch->arg[2], total.at);
 }
 
 /* ---- three kernels ------------------------------------------------------------------------------------ */
@@ -477,4 +476,5 @@ const stk_impl stk_impl_conv_bwd_weight_pairs = {.name = "pairs",
                                                  .prepare = weight_prepare,
                                                  .discard = discard,
                                                  .run = weight_run,
+                                                 .sums = weight_sums,
                                                  .finish = weight_finish};

@@ -148,6 +148,13 @@ static void run(const stk_launch *launch, int64_t lo, int64_t hi, int part)
         ew->store[STK_BF16](count[2], (uint16_t *)launch->arg[2] + lo * z->each[2], arg[2]);
 }
 
+/* The inner launch has the parts of its own problem, which are as many. */
+static stk_sums sums(const stk_launch *launch, int32_t part)
+{
+    const stk_launch inner = inner_of(launch, NULL);
+    return inner.impl->sums(&inner, part);
+}
+
 static void finish(const stk_launch *launch)
 {
     const wide_state *s = launch->state;
@@ -159,7 +166,7 @@ static void finish(const stk_launch *launch)
 
 /* ---- over the own kernel, three ways ------------------------------------------------------------------ */
 
-#define WIDE(way, KERNEL, inner_name, impl_name, rank_, aligned_, finish_)                         \
+#define WIDE(way, KERNEL, inner_name, impl_name, rank_, aligned_, sums_, finish_)                  \
     static bool way##_##inner_name##_supports(const void *params)                                  \
     {                                                                                              \
         return supports(params, &stk_impl_##way##_pairs, &stk_impl_##way##_##inner_name);          \
@@ -193,9 +200,11 @@ static void finish(const stk_launch *launch)
                                                          .prepare = way##_##inner_name##_prepare,  \
                                                          .discard = discard,                       \
                                                          .run = run,                               \
+                                                         .sums = sums_,                            \
                                                          .finish = finish_};
 #define OVER(inner, name, rank)                                                                    \
-    WIDE(conv, STK_K_CONV, inner, name, rank, stk_conv_data_aligned, NULL)                         \
-    WIDE(conv_bwd_data, STK_K_CONV_BWD_DATA, inner, name, rank, stk_conv_data_aligned, NULL)       \
-    WIDE(conv_bwd_weight, STK_K_CONV_BWD_WEIGHT, inner, name, rank, stk_conv_weight_aligned, finish)
+    WIDE(conv, STK_K_CONV, inner, name, rank, stk_conv_data_aligned, NULL, NULL)                   \
+    WIDE(conv_bwd_data, STK_K_CONV_BWD_DATA, inner, name, rank, stk_conv_data_aligned, NULL, NULL) \
+    WIDE(conv_bwd_weight, STK_K_CONV_BWD_WEIGHT, inner, name, rank, stk_conv_weight_aligned, sums, \
+         finish)
 OVER(own, "wide", 25)

@@ -24,6 +24,7 @@
 #include "base/memory.h"
 #include "device/cpu/conv_few.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/conv.h"
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
@@ -314,22 +315,18 @@ static void weight_run(const stk_launch *launch, int64_t lo, int64_t hi, int par
     s->tile->weights_back(p.weights, s->weight_step, all, gradient, all);
 }
 
-/* Adds the gradients of the parts in order, into those of the first one. Empty parts were not run. */
+static stk_sums weight_sums(const stk_launch *launch, int32_t part)
+{
+    const int64_t n = stk_winograd_weights(launch->params);
+    if (((const stk_winograd_state *)launch->state)->across) return (stk_sums){0};
+    return (stk_sums){.at = (float *)launch->scratch + part * n, .n = n, .lane = STK_LANE_F32};
+}
+
 static void weight_finish(const stk_launch *launch)
 {
     const stk_conv *c = launch->params;
-    const int64_t n = stk_winograd_weights(c);
-    float *total = NULL;
-    if (((const stk_winograd_state *)launch->state)->across) return;
-    for (int32_t part = 0; part < launch->parts; part++) {
-        int64_t lo, hi;
-        float *sums = (float *)launch->scratch + part * n;
-        stk_launch_range(launch, part, &lo, &hi);
-        if (lo == hi) continue;
-        if (!total) total = sums;
-        for (int64_t i = 0; total != sums && i < n; i++) total[i] += sums[i];
-    }
-    if (total) stk_vec_get()->ew->store[c->dtype](n, launch->arg[2], total);
+    const stk_sums total = stk_launch_total(launch);
+    if (total.n) stk_vec_get()->ew->store[c->dtype](total.n, launch->arg[2], total.at);
 }
 
 /* ---- both numbers of points ------------------------------------------------------------------------------ */
@@ -370,17 +367,19 @@ static void weight_finish(const stk_launch *launch)
 POINTS(four, 4)
 POINTS(six, 6)
 
-#define IMPL(impl_name, points, kernel_, word, scratch_, run_, finish_)                            \
+#define IMPL(impl_name, points, kernel_, word, scratch_, run_, sums_, finish_)                     \
     {                                                                                              \
         .name = impl_name, .kernel = kernel_, .rank = 20, .supports = word##_supports_##points,    \
         .units = word##_units_##points, .grain = word##_grain_##points,                            \
         .aligned = word##_aligned_##points, .scratch = scratch_, .room = word##_room_##points,     \
         .prepare = word##_prepare_##points, .discard = stk_winograd_discard, .run = run_,          \
-        .finish = finish_                                                                          \
+        .sums = sums_, .finish = finish_                                                           \
     }
-#define DATA(name, points, kernel, word, run) IMPL(name, points, kernel, word, NULL, run, NULL)
+#define DATA(name, points, kernel, word, run)                                                      \
+    IMPL(name, points, kernel, word, NULL, run, NULL, NULL)
 #define WEIGHTS(name, points)                                                                      \
-    IMPL(name, points, STK_K_CONV_BWD_WEIGHT, weight, scratch_##points, weight_run, weight_finish)
+    IMPL(name, points, STK_K_CONV_BWD_WEIGHT, weight, scratch_##points, weight_run, weight_sums,   \
+         weight_finish)
 const stk_impl stk_impl_conv_winograd = DATA("winograd", four, STK_K_CONV, forward, data_run);
 const stk_impl stk_impl_conv_winograd6 = DATA("winograd6", six, STK_K_CONV, forward, data_run);
 const stk_impl stk_impl_conv_bwd_data_winograd =

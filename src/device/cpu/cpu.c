@@ -11,6 +11,7 @@
 #include "device/cpu/isa.h"
 #include "device/cpu/plan/arrange.h"
 #include "device/cpu/plan/sequence.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/vec.h"
 
 #include <pthread.h>
@@ -68,7 +69,8 @@ static void ready_piece(const stk_launch *l, int64_t piece, int32_t share)
     stk_launch mine = *l;
     mine.room = (char *)l->room + share * l->room_share;
     l->impl->ready(&mine, piece);
-    stk_trace_span(start, l->label, stk_launch_span_arg(l, l->parts + 1)); /* 0 would be a call, parts serial */
+    stk_trace_span(start, l->label,
+                   stk_launch_span_arg(l, l->parts + 1)); /* 0 would be a call, parts serial */
 }
 
 static void ready_on_thread(void *context, int64_t piece, int32_t thread)
@@ -86,11 +88,28 @@ static void ready(const stk_cpu *cpu, const stk_launch *l, int32_t threads)
         for (int64_t i = 0; i < pieces; i++) ready_piece(l, i, 0);
 }
 
-static void finish(const stk_launch *l)
+static void sums_on_thread(void *context, int64_t piece, int32_t thread)
 {
-    if (!l->impl->finish) return;
+    const stk_launch *l = context;
+    (void)thread;
     uint64_t start = stk_trace_start();
-    l->impl->finish(l);
+    stk_sums_piece(l, piece);
+    stk_trace_span(start, l->label, stk_launch_span_arg(l, l->parts + 1));
+}
+
+/* Few sums are added up sooner than the threads are called. */
+static void finish(const stk_cpu *cpu, const stk_launch *l, int32_t threads)
+{
+    enum { FEW = 3 };
+    if (!l->impl->finish) return;
+    const int64_t pieces = threads > 1 && l->impl->sums ? stk_sums_pieces(l) : 0;
+    const bool shared = pieces > FEW;
+    if (shared) stk_pool_run_on(cpu->pool, threads, sums_on_thread, (void *)(uintptr_t)l, pieces);
+    uint64_t start = stk_trace_start();
+    if (shared)
+        l->impl->finish(l);
+    else
+        stk_launch_join(l);
     stk_trace_span(start, l->label, stk_launch_span_arg(l, l->parts));
 }
 
@@ -99,7 +118,7 @@ static void run_solo(const stk_launch *l)
 {
     ready(NULL, l, 1);
     run_range(l, 0, l->units, 0, 0);
-    finish(l);
+    finish(NULL, l, 1);
 }
 
 static inline void run_part(const group *g, int32_t part, int32_t share)
@@ -136,7 +155,7 @@ static void run_group(const stk_cpu *cpu, const stk_launch *launch, int64_t coun
     else
         run_whole(launch, count);
     for (int64_t i = 0; i < count; i++)
-        if (!launch[i].solo) finish(&launch[i]);
+        if (!launch[i].solo) finish(cpu, &launch[i], g.threads);
 }
 
 void stk_cpu_run(const stk_cpu *cpu, const stk_launch *launches, int64_t n, int32_t threads)

@@ -8,6 +8,7 @@
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/isa.h"
+#include "device/cpu/sums.h"
 #include "device/cpu/vec/elementwise.h"
 #include "device/cpu/vec/gemm.h"
 
@@ -216,22 +217,18 @@ static void put_sums(const stk_gemm *g, char *c, char *sums)
     }
 }
 
-/* Adds the sums of the parts in order; the first one becomes the total. Empty parts were not run. */
-static void finish(const stk_launch *launch)
+static stk_sums sums(const stk_launch *launch, int32_t part)
 {
     const stk_gemm *g = launch->params;
-    char *total = NULL;
-    for (int32_t part = 0; part < launch->parts; part++) {
-        char *sums = (char *)launch->scratch + part * sums_bytes(g);
-        int64_t lo, hi;
-        stk_launch_range(launch, part, &lo, &hi);
-        if (lo == hi) continue;
-        if (!total)
-            total = sums;
-        else
-            (g->dtype == STK_F64 ? add_row_double : add_row_float)(g->m * g->n, total, sums);
-    }
-    if (total) put_sums(g, launch->arg[2], total);
+    return (stk_sums){.at = (char *)launch->scratch + part * sums_bytes(g),
+                      .n = g->m * g->n,
+                      .lane = g->dtype == STK_F64 ? STK_LANE_F64 : STK_LANE_F32};
+}
+
+static void finish(const stk_launch *launch)
+{
+    char *total = stk_launch_total(launch).at;
+    if (total) put_sums(launch->params, launch->arg[2], total);
 }
 
 const stk_impl stk_impl_gemm_deep = {.name = "deep",
@@ -244,6 +241,7 @@ const stk_impl stk_impl_gemm_deep = {.name = "deep",
                                      .scratch = scratch,
                                      .room = room,
                                      .run = run,
+                                     .sums = sums,
                                      .finish = finish};
 const stk_impl stk_impl_gemm_deep_tiles = {.name = "deep_tiles",
                                            .kernel = STK_K_GEMM,
@@ -255,6 +253,7 @@ const stk_impl stk_impl_gemm_deep_tiles = {.name = "deep_tiles",
                                            .scratch = scratch,
                                            .room = tiles_room,
                                            .run = tiles_run,
+                                           .sums = sums,
                                            .finish = finish};
 const stk_impl stk_impl_gemm_deep_thirds = {.name = "deep_thirds",
                                             .kernel = STK_K_GEMM,
@@ -266,4 +265,5 @@ const stk_impl stk_impl_gemm_deep_thirds = {.name = "deep_thirds",
                                             .scratch = scratch,
                                             .room = tiles_room,
                                             .run = tiles_run,
+                                            .sums = sums,
                                             .finish = finish};

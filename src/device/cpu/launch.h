@@ -23,6 +23,13 @@ typedef struct stk_local {
 
 typedef struct stk_index_note stk_index_note; /* index_note.h */
 
+/* What a part has added up for itself: n numbers, floats or doubles (sums.h). */
+typedef struct stk_sums {
+    void *at;
+    int64_t n;
+    stk_lane lane;
+} stk_sums;
+
 enum { STK_MOST_LOCAL_ARGS = 64 }; /* args of a launch that has any */
 
 struct stk_launch {
@@ -85,7 +92,10 @@ struct stk_impl {
     int64_t (*pieces)(const stk_launch *launch);
     void (*ready)(const stk_launch *launch, int64_t piece);
     void (*run)(const stk_launch *launch, int64_t lo, int64_t hi, int part);
-    /* (optional) runs once after all parts, e.g. to add partial sums in a fixed order */
+    /* (optional) sums that each part makes in its piece of scratch; n = 0: none this time. Once all parts have run they are added up in
+     * the order of the parts, by all threads, before finish() brings the total (stk_launch_total) to where it belongs. */
+    stk_sums (*sums)(const stk_launch *launch, int32_t part);
+    /* (optional) runs once after all parts */
     void (*finish)(const stk_launch *launch);
 };
 
