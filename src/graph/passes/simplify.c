@@ -136,6 +136,15 @@ static bool is_identity_perm(const stk_node *n)
     return true;
 }
 
+/* A number is cast before it is spread, not each of its copies. */
+static stk_val cast_first(stk_rewrite *rw, const stk_node *cast, stk_val v)
+{
+    const stk_node spread = *stk_node_of(rw->to, v); /* nodes move as the graph grows */
+    if (spread.op != STK_OP_BROADCAST) return 0;
+    const stk_val one = stk_rewrite_copy(rw->to, cast, &spread.in[0]);
+    return one ? stk_rewrite_copy(rw->to, &spread, &one) : 0;
+}
+
 static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     const stk_node *src;
@@ -146,8 +155,8 @@ static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val
         if (src->op != STK_OP_RESHAPE) return 0;
         return stk_g_reshape(rw->to, src->in[0], stk_type_of(rw->from, old->out)->shape.rank,
                              stk_type_of(rw->from, old->out)->shape.dim);
-    case STK_OP_BROADCAST:
-    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : 0;
+    case STK_OP_BROADCAST: return same_type(rw, old, in[0]) ? in[0] : 0;
+    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : cast_first(rw, old, in[0]);
     case STK_OP_TRANSPOSE: return is_identity_perm(old) ? in[0] : 0;
     case STK_OP_SCALE_SHIFT: return in[0]; /* it stood there for its gradient rule only */
     case STK_OP_NEG:
