@@ -107,4 +107,43 @@ TEST(the_largest_of_what_rounds_to_the_maximum_has_the_gradient)
     stk_graph_release(g);
 }
 
+/* Means of rows that were gathered and rounded, and the gradient of the table: nothing of the size of all rows is cast. */
+TEST(sums_are_taken_before_rounding)
+{
+    enum { WORDS = 40, WIDTH = 8, BATCH = 6, LENGTH = 5 };
+    stk_graph *g = NULL;
+    stk_error err;
+    stk_program *p = NULL;
+    stk_tensor *w = NULL, *i = NULL, *y = NULL, *dw = NULL;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val table = stk_g_input(g, "w", STK_F32, 2, (int64_t[]){WORDS, WIDTH}), dtable = 0;
+    stk_val words = stk_g_input(g, "i", STK_I32, 2, (int64_t[]){BATCH, LENGTH});
+    stk_val rows = stk_g_cast(g, stk_g_gather(g, table, words, 0), STK_BF16);
+    stk_val sums = stk_g_sum(g, rows, 1, (int32_t[]){1}, false);
+    stk_g_gradients(g, stk_g_sum_all(g, stk_g_cast(g, sums, STK_F32)), 1, &table, &dtable);
+    stk_g_output(g, "y", sums);
+    stk_g_output(g, "dw", dtable);
+    CHECK_OK(stk_program_new(g, NULL, &p, &err));
+    for (int64_t k = 0; k < p->plan.ntasks; k++) {
+        const stk_task *t = &p->plan.tasks[k];
+        CHECK(t->kernel != STK_K_CHAIN || t->count < BATCH * LENGTH * WIDTH);
+    }
+    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){WORDS, WIDTH}, &w, &err));
+    CHECK_OK(stk_tensor_new(STK_I32, 2, (int64_t[]){BATCH, LENGTH}, &i, &err));
+    for (int k = 0; k < WORDS * WIDTH; k++) ((float *)w->data)[k] = 1.0035f; /* 1 when rounded */
+    for (int k = 0; k < BATCH * LENGTH; k++) ((int32_t *)i->data)[k] = k / 2;
+    CHECK_OK(stk_program_feed(p, "w", w, &err));
+    CHECK_OK(stk_program_feed(p, "i", i, &err));
+    CHECK_OK(stk_program_run(p, 1, &err));
+    CHECK_OK(stk_program_read(p, "y", &y, &err));
+    CHECK_OK(stk_program_read(p, "dw", &dw, &err));
+    CHECK_EQ_I64(y->dtype, STK_BF16);
+    CHECK_NEAR(stk_tensor_at(y, 0), 5.03125, 0); /* not 5: of 5.0175 */
+    CHECK_NEAR(stk_tensor_at(dw, 0), 2, 0);
+    CHECK_NEAR(stk_tensor_at(dw, 20 * WIDTH), 0, 0);
+    stk_tensor_release(w), stk_tensor_release(i), stk_tensor_release(y), stk_tensor_release(dw);
+    stk_program_release(p);
+    stk_graph_release(g);
+}
+
 TEST_MAIN()

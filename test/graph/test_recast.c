@@ -67,4 +67,71 @@ TEST(statistics_and_chains_read_the_same_numbers)
     stk_graph_release(g);
 }
 
+/* Rows picked from a table that was rounded (an embedding under a mixed precision), and the table's gradient. */
+static stk_program *lookup(int64_t picked, bool whole)
+{
+    enum { ROWS = 50, COLUMNS = 6 };
+    stk_graph *g = NULL;
+    stk_error err;
+    stk_program *p = NULL;
+    CHECK_OK(stk_graph_new(&g, &err));
+    stk_val w = stk_g_input(g, "w", STK_F32, 2, (int64_t[]){ROWS, COLUMNS}), dw = 0;
+    stk_val i = stk_g_input(g, "i", STK_I32, 1, &picked), table = stk_g_cast(g, w, STK_BF16);
+    stk_val rows = stk_g_gather(g, table, i, 0);
+    stk_g_gradients(g, stk_g_sum_all(g, stk_g_cast(g, rows, STK_F32)), 1, &w, &dw);
+    stk_g_output(g, "rows", rows);
+    stk_g_output(g, "dw", dw);
+    if (whole) stk_g_output(g, "table", table);
+    CHECK_OK(stk_program_new(g, NULL, &p, &err));
+    stk_graph_release(g);
+    return p;
+}
+
+static stk_dtype dtype_gathered(const stk_program *p)
+{
+    for (int64_t k = 0; k < p->plan.ntasks; k++)
+        if (p->plan.tasks[k].kernel == STK_K_GATHER)
+            return (stk_dtype)((const stk_gather_params *)p->plan.tasks[k].params)->dtype;
+    return STK_DTYPE_COUNT;
+}
+
+TEST(few_rows_of_a_table_are_rounded_alone)
+{
+    stk_error err;
+    stk_program *p = lookup(3, false), *many = lookup(60, false), *whole = lookup(3, true);
+    stk_tensor *w = NULL, *i = NULL, *rows = NULL, *dw = NULL;
+    CHECK_EQ_I64(dtype_gathered(p), STK_F32);
+    if (stk_program_device(p)->caps.complete) { /* else half types may be widened before */
+        CHECK_EQ_I64(dtype_gathered(many), STK_BF16);
+        CHECK_EQ_I64(dtype_gathered(whole), STK_BF16);
+    }
+    CHECK_OK(stk_tensor_new(STK_F32, 2, (int64_t[]){50, 6}, &w, &err));
+    CHECK_OK(stk_tensor_new(STK_I32, 1, (int64_t[]){3}, &i, &err));
+    for (int k = 0; k < 300; k++) ((float *)w->data)[k] = (float)k + 0.003f;
+    memcpy(i->data, (int32_t[]){7, 49, 7}, 3 * sizeof(int32_t));
+    CHECK_OK(stk_program_feed(p, "w", w, &err));
+    CHECK_OK(stk_program_feed(p, "i", i, &err));
+    CHECK_OK(stk_program_run(p, 1, &err));
+    CHECK_OK(stk_program_read(p, "rows", &rows, &err));
+    CHECK_OK(stk_program_read(p, "dw", &dw, &err));
+    for (int k = 0; k < 6; k++) {
+        const double first = 42 + k, last = 294 + k + k % 2;
+        CHECK_NEAR(stk_tensor_at(rows, k), first, 0);
+        CHECK_NEAR(stk_tensor_at(rows, 6 + k), last, 0);
+        CHECK_NEAR(stk_tensor_at(rows, 12 + k), first, 0);
+        CHECK_NEAR(stk_tensor_at(dw, 42 + k), 2, 0);
+        CHECK_NEAR(stk_tensor_at(dw, 294 + k), 1, 0);
+        CHECK_NEAR(stk_tensor_at(dw, k), 0, 0);
+    }
+    if (stk_program_device(p)->caps.shares_memory) {
+        ((int32_t *)i->data)[1] = 50;
+        CHECK_OK(stk_program_feed(p, "i", i, &err));
+        CHECK_FAILS(stk_program_run(p, 1, &err), STK_ERR_RANGE,
+                    "gather: indices[1] = 50 is not in [0, 50)");
+    }
+    stk_tensor_release(w), stk_tensor_release(i);
+    stk_tensor_release(rows), stk_tensor_release(dw);
+    stk_program_release(p), stk_program_release(many), stk_program_release(whole);
+}
+
 TEST_MAIN()

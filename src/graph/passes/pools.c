@@ -1,4 +1,4 @@
-/* pools.c - maxima are taken before rounding, and their gradients widened before they are spread.
+/* pools.c - maxima and sums are taken before rounding, and gradients of maxima widened before they are spread.
  *
  *     h = cast(f, bfloat16)                     y', which = max_pool(f)
  *     y, which = max_pool(h)            ->      y = cast(y', bfloat16)
@@ -8,7 +8,12 @@
  *
  * for an f that the device computed as float32, and a gradient that it wants as float32 (convolutions of few channels). Rounding keeps
  * the order, so y has the same bits, of a quarter of the numbers; where several numbers round to the maximum, the gradient goes to
- * the largest of them instead of the first. */
+ * the largest of them instead of the first.
+ *
+ *     y = reduce(cast(f, bfloat16))       ->    y = cast(reduce(f), bfloat16)
+ *
+ * where f is in memory as float32 anyway (rows of an embedding) and nobody else reads it rounded: a sum of what was not rounded, which
+ * is rounded once, and no pass over f for a cast alone. */
 #include "graph/ir/rewrite.h"
 
 static bool is_half(stk_dtype d) { return d == STK_F16 || d == STK_BF16; }
@@ -51,10 +56,25 @@ static stk_val widen_first(stk_rewrite *rw, const stk_node *cast, const stk_val 
     return stk_rewrite_copy(rw->to, &like, wide);
 }
 
+/* What a chain makes is rounded there for nothing. */
+static stk_val reduce_first(stk_rewrite *rw, const stk_node *reduce, const stk_val *in)
+{
+    const stk_node *cast = stk_node_of(rw->to, in[0]);
+    const stk_dtype half = stk_g_dtype(rw->to, in[0]);
+    if (cast->op != STK_OP_CAST || !is_half(half) || !is_read_once(rw, reduce->in[0])) return 0;
+    const stk_val wide = cast->in[0];
+    if (stk_g_dtype(rw->to, wide) != STK_F32 || stk_g_dtype(rw->from, reduce->out) != half ||
+        stk_op_is_elementwise((stk_op)stk_node_of(rw->to, wide)->op))
+        return 0;
+    const stk_val y = stk_rewrite_copy(rw->to, reduce, &wide);
+    return y ? cast_to(rw->to, y, half) : 0;
+}
+
 static stk_val late(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     switch (old->op) {
     case STK_OP_MAX_POOL: return pool_first(rw, old, in);
+    case STK_OP_REDUCE: return reduce_first(rw, old, in);
     case STK_OP_CAST: return widen_first(rw, old, in);
     default: return 0;
     }

@@ -136,6 +136,15 @@ static bool is_identity_perm(const stk_node *n)
     return true;
 }
 
+/* A number is cast before it is spread, not each of its copies. */
+static stk_val cast_first(stk_rewrite *rw, const stk_node *cast, stk_val v)
+{
+    const stk_node spread = *stk_node_of(rw->to, v); /* nodes move as the graph grows */
+    if (spread.op != STK_OP_BROADCAST) return 0;
+    const stk_val one = stk_rewrite_copy(rw->to, cast, &spread.in[0]);
+    return one ? stk_rewrite_copy(rw->to, &spread, &one) : 0;
+}
+
 static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     const stk_node *src;
@@ -146,8 +155,8 @@ static stk_val drop_identity(stk_rewrite *rw, const stk_node *old, const stk_val
         if (src->op != STK_OP_RESHAPE) return 0;
         return stk_g_reshape(rw->to, src->in[0], stk_type_of(rw->from, old->out)->shape.rank,
                              stk_type_of(rw->from, old->out)->shape.dim);
-    case STK_OP_BROADCAST:
-    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : 0;
+    case STK_OP_BROADCAST: return same_type(rw, old, in[0]) ? in[0] : 0;
+    case STK_OP_CAST: return same_type(rw, old, in[0]) ? in[0] : cast_first(rw, old, in[0]);
     case STK_OP_TRANSPOSE: return is_identity_perm(old) ? in[0] : 0;
     case STK_OP_SCALE_SHIFT: return in[0]; /* it stood there for its gradient rule only */
     case STK_OP_NEG:
@@ -177,12 +186,43 @@ static bool unspread(stk_rewrite *rw, const stk_node *old, const stk_val *in, st
     return changed && stk_shape_equal(&s, &stk_type_of(rw->from, old->out)->shape);
 }
 
+/* Does anybody read the value otherwise than row by row? An output counts. */
+static bool is_read_whole(const stk_graph *g, stk_val v)
+{
+    for (int64_t i = 0; i < g->noutputs; i++)
+        if (g->outputs[i].val == v) return true;
+    for (int64_t k = g->values[v].node + 1; k < g->nnodes; k++) {
+        const stk_node *n = &g->nodes[k];
+        for (int32_t i = 0; i < n->nin; i++)
+            if (n->in[i] == v && (n->op != STK_OP_GATHER || i > 0)) return true;
+    }
+    return false;
+}
+
+/* Rows of a rounded table: the few that are picked are rounded, not all. */
+static stk_val picked_first(stk_rewrite *rw, const stk_node *old, const stk_val *in)
+{
+    stk_graph *g = rw->to;
+    if (old->op != STK_OP_GATHER || stk_node_of(g, in[0])->op != STK_OP_CAST) return 0;
+    const stk_node table = *stk_node_of(g, in[0]); /* nodes move as the graph grows */
+    const stk_shape *few = &stk_type_of(rw->from, old->out)->shape;
+    if (stk_g_dtype(g, table.in[0]) != STK_F32 || stk_dtype_size(stk_g_dtype(g, in[0])) != 2 ||
+        stk_shape_count(few) >= stk_shape_count(&stk_type_of(g, in[0])->shape) ||
+        is_read_whole(rw->from, old->in[0]))
+        return 0;
+    const stk_val picked = stk_g_apply(g, STK_OP_GATHER, 2, (stk_val[]){table.in[0], in[1]},
+                                       &(stk_attrs){.ints = old->ints, .nints = old->nints});
+    return stk_g_cast(g, picked, stk_type_of(rw->from, old->out)->dtype);
+}
+
 static stk_val simplify_node(stk_rewrite *rw, const stk_node *old, const stk_val *in)
 {
     stk_val slim[3], v;
     uint32_t flags = stk_opdef_of((stk_op)old->op)->flags;
     if (flags & (STK_OPF_EFFECT | STK_OPF_CONTROL) || old->op == STK_OP_VARIABLE) return 0;
-    if ((v = fold(rw, old, in)) || (v = drop_identity(rw, old, in))) return v;
+    if ((v = fold(rw, old, in)) || (v = drop_identity(rw, old, in)) ||
+        (v = picked_first(rw, old, in)))
+        return v;
     if (unspread(rw, old, in, slim)) in = slim;
     if ((flags & STK_OPF_COMMUTES) &&
         in[0] > in[1]) { /* one order, so that a+b and b+a are one node */

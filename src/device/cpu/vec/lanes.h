@@ -134,9 +134,13 @@ STK_INLINE vf vf_sums(const vf rows[STK_VF])
     return _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
 }
 
+/* GCC 12 makes one instruction of a comparison and the widening of its mask; where it then runs out of registers it stores 16 bits
+ * and reads 32 back, and lists grow by what the stack held. So the widening is kept apart (test_lists). */
 STK_INLINE uint32_t vf_nonzero(vf v)
 {
-    return _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    __mmask16 lanes = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    __asm__("" : "+k"(lanes));
+    return lanes;
 }
 
 STK_INLINE int64_t vf_list(uint32_t lanes, int32_t first, int32_t *to)
